@@ -318,9 +318,7 @@ def test_numbers_that_are_none_are_refused_in_descriptions() -> None:
 
 def topics(one: Robot) -> RobotTopics:
     types = Types()
-    return RobotTopics(
-        one.port("ros"), ros_names_of("r", "default", True), Messages(types), types, lambda: 0.1, StepData()
-    )
+    return RobotTopics(one.port("ros"), ros_names_of("r", "default", True), Messages(types), types, StepData())
 
 
 @pytest.mark.parametrize(

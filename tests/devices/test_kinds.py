@@ -38,9 +38,15 @@ from botyard.model.library import parse_robot, robot_of
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robot import BatterySpec
 from botyard.model.robotfile import to_table
+from botyard.model.rosmessages import Place, ScanArrays
 from botyard.model.scene import GeoReference, Scene
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.protocols.pioneer.reportbuilder import build_simstat, build_sip
+from botyard.protocols.ros_messages.messages import Messages, Stamp
+from botyard.protocols.ros_messages.naming import names_of
+from botyard.protocols.ros_messages.robot import RobotTopics
+from botyard.protocols.ros_messages.stepdata import StepData
+from botyard.protocols.ros_messages.types import Types
 from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Simulation
 from botyard.testing import check_device
@@ -80,6 +86,16 @@ def feeler(**changes: Any) -> Device[Any, Any]:
         ],
     }
     return Device(**(given | changes))
+
+
+def feeler_scan(beams: ScanArrays | None) -> Any:
+    """Its ranges as a scan of ROS, not open."""
+
+    def message(spec: FeelerSpec, ranges: np.ndarray) -> dict[str, Any]:
+        seen = ranges < spec.reach
+        return {"range_max": spec.reach, "ranges": ranges, "intensities": seen.astype(np.float32)}
+
+    return devices.RosMessage(topic="feel", type_name="sensor_msgs/LaserScan", fields=message, beams=beams)
 
 
 class Way(Table):
@@ -306,6 +322,48 @@ def test_a_sensor_of_beams(known: None) -> None:
     assert sim.fleet.span(robot.name, "device feeler", 0) is None
 
 
+def test_scans_of_any_sensor_of_beams_are_made_of_the_arrays_of_a_step(known: None) -> None:
+    """Like those of lasers: with few rays that meet nothing, and with the second sensor of the kind."""
+    register(feeler(ros=feeler_scan(ScanArrays(is_open=False))))
+    assert check_device(find_device("feeler"), FeelerSpec(reach=6.0)) == []
+    assert check_device(find_device("feeler"), FeelerSpec(reach=0.3)) == []
+    sim = Simulation(Scene(segments=np.array([[1.0, -5, 1, 5]])), sensor_noise=False)
+    two = (FeelerSpec(count=1, spread=0.0), FeelerSpec(count=2, spread=0.0))
+    robot = sim.add_robot(replace(find_robot("p3dx"), devices=two), "ann", pose=(0, 0, 0))
+    types = Types()
+    topics = RobotTopics(robot.port("ros"), names_of("ann", "default", True), Messages(types), types, StepData())
+    for count, name in ((1, "/ann/feel"), (2, "/ann/feel_2")):
+        (topic,) = [t for t in topics.topics() if t.name == name]
+        topic.wanted(True)
+        sim.step()
+        topics.data.forget()
+        assert topic.quick is not None
+        scan = types.decode_ros1(topic.quick("ros1", Stamp(1, 2)), topic.type_name)
+        assert scan.ranges.tolist() == [pytest.approx(1.0)] * count
+
+
+@pytest.mark.parametrize(
+    ("pattern", "place", "name"),
+    [
+        ("scan", Place(), "scan"),
+        ("scan", Place(1, 2, "_2"), "scan_2"),
+        ("scan{others}", Place(0, 2), "scan"),
+        ("scan{others}", Place(1, 2, "_2"), "scan_1"),
+        ("scan{several}", Place(), "scan"),
+        ("scan{several}", Place(0, 2), "scan_0"),
+        ("{type}_{number}", Place(1, 2, "_2", "lms-2xx"), "lms2xx_2"),
+    ],
+)
+def test_names_of_several_of_a_kind(pattern: str, place: Place, name: str) -> None:
+    assert place.named(pattern) == name
+
+
+@pytest.mark.parametrize("pattern", ["{name}", "{0}", "{", "{type.real}"])
+def test_patterns_of_names_are_checked_where_they_are_declared(pattern: str) -> None:
+    with pytest.raises(ModelError, match=re.escape("expected a name with {number}")):
+        devices.RosMessage(topic=pattern, type_name="std_msgs/Bool", fields=lambda s, r: {})
+
+
 def test_a_sensor_that_remembers(known: None) -> None:
     register(METER)
     assert check_device(METER) == []
@@ -380,6 +438,8 @@ def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(k
             {"ros": devices.RosMessage(topic="r", type_name="std_msgs/Float64", fields=lambda s, r: {"date": 1.0})},
             'has no field "date"',
         ),
+        ({"ros": feeler_scan(ScanArrays(is_open=True))}, "beams makes another message than fields"),
+        ({"ros": dataclasses.replace(feeler_scan(None), profiles=("rosarium",))}, 'no name profile "rosarium"'),
         (
             {"ros": devices.RosMessage(topic="r r", type_name="std_msgs/Float64", fields=lambda s, r: {"data": 1.0})},
             "expected a topic",
@@ -452,11 +512,6 @@ def test_the_beacon_finder_is_found_by_its_entry_point(beacon: Any) -> None:
 
 
 def test_the_beacon_finder_is_read_in_python_from_a_robot_file_over_ros_and_on_the_page(beacon: Any) -> None:
-    from botyard.protocols.ros_messages.messages import Messages, Stamp
-    from botyard.protocols.ros_messages.naming import names_of
-    from botyard.protocols.ros_messages.robot import RobotTopics
-    from botyard.protocols.ros_messages.stepdata import StepData
-    from botyard.protocols.ros_messages.types import Types
 
     model = parse_robot('extends = "p3dx"\n[beacon_finder]\nrange_max = 15.0\npose = [0.1, 0, 0]\nexponent = 3', "mine")
     box = BoxObject(name="b", pose=Pose(10.1, 0.0, 0.0), length=0.2, width=0.2, returns=Returns(fiducial=7))
@@ -466,9 +521,7 @@ def test_the_beacon_finder_is_read_in_python_from_a_robot_file_over_ros_and_on_t
     assert (found.id, found.range, found.power, found.in_sight) == (7, pytest.approx(10), pytest.approx(-70), True)
 
     types = Types()
-    topics = RobotTopics(
-        robot.port("ros"), names_of("ann", "default", True), Messages(types), types, lambda: 0.1, StepData()
-    )
+    topics = RobotTopics(robot.port("ros"), names_of("ann", "default", True), Messages(types), types, StepData())
     (topic,) = [t for t in topics.topics() if t.type_name == "botyard_beacon/BeaconArray"]
     assert topic.name.endswith("/beacons") and not topics.problems
     data = types.encode_cdr(topic.make(Stamp(1, 0)), topic.type_name)
@@ -480,18 +533,11 @@ def test_the_beacon_finder_is_read_in_python_from_a_robot_file_over_ros_and_on_t
 
 
 def test_a_ros_type_of_another_package_is_not_overwritten(beacon: Any) -> None:
-    from botyard.protocols.ros_messages.messages import Messages
-    from botyard.protocols.ros_messages.naming import names_of
-    from botyard.protocols.ros_messages.robot import RobotTopics
-    from botyard.protocols.ros_messages.stepdata import StepData
-    from botyard.protocols.ros_messages.types import Types
 
     types = Types()
     types.learn({"botyard_beacon/Beacon": "int8 something_else"})
     robot = Simulation().add_robot(find_robot("p3dx").fitted(beacon.BeaconFinderSpec()), "ann")
-    topics = RobotTopics(
-        robot.port("ros"), names_of("ann", "default", True), Messages(types), types, lambda: 0.1, StepData()
-    )
+    topics = RobotTopics(robot.port("ros"), names_of("ann", "default", True), Messages(types), types, StepData())
     assert any("another ROS message type botyard_beacon/Beacon" in p for p in topics.problems.values())
     assert not any("beacon" in t.type_name for t in topics.topics())
     assert topics.topics(), "the others are there"

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
 import botyard
+from botyard.formats.models import find_robot
 from botyard.formats.worldoptions import WorldOptions
+from botyard.geometry import Pose
+from botyard.model.sensors import LaserSpec
+from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import PROFILES, names_of
+from botyard.protocols.ros_messages.robot import RobotTopics
+from botyard.protocols.ros_messages.stepdata import StepData
+from botyard.protocols.ros_messages.types import types
+from botyard.sim.simulation import Simulation
 
 
 @pytest.mark.parametrize(
@@ -33,17 +42,42 @@ def test_names_of_a_robot(profile: str, alone: tuple[str, ...], several: tuple[s
 
 
 @pytest.mark.parametrize(
-    ("profile", "only", "several"),
+    ("profile", "only", "several", "frames"),
     [
-        ("default", "base_scan", ["base_scan", "base_scan_1"]),
-        ("stage", "base_scan", ["base_scan_0", "base_scan_1"]),
-        ("rosaria", "lms2xx_1_laserscan", ["lms2xx_1_laserscan", "lms2xx_2_laserscan"]),
+        ("default", "base_scan", ["base_scan", "base_scan_1"], ["base_laser", "base_laser_1"]),
+        ("amrisim", "", [], ["base_laser", "base_laser_1"]),
+        ("stage", "base_scan", ["base_scan_0", "base_scan_1"], ["base_laser_link", "base_laser_link_1"]),
+        ("rosaria", "lms2xx_1_laserscan", ["lms2xx_1_laserscan", "lms2xx_2_laserscan"], ["base_laser", "base_laser_1"]),
     ],
 )
-def test_topics_of_lasers(profile: str, only: str, several: list[str]) -> None:
-    names = names_of("ann", profile, True)
-    assert names.scan_topic(0, 1, "lms-2xx").rpartition("/")[2] == only
-    assert [names.scan_topic(i, 2, "lms-2xx").rpartition("/")[2] for i in range(2)] == several
+def test_topics_and_frames_of_lasers(profile: str, only: str, several: list[str], frames: list[str]) -> None:
+    """Programs of AMRISim, stage_ros and ROSARIA expect these names (ros.md)."""
+    for count, expected in ((1, [only] if only else []), (2, several)):
+        sim = Simulation()
+        mounted = tuple(LaserSpec(type_name="lms-2xx", pose=Pose(0.1 * i)) for i in range(count))
+        robot = sim.add_robot(replace(find_robot("p3dx"), lasers=mounted), "ann")
+        names = names_of("ann", profile, True)
+        topics = RobotTopics(robot.port("ros"), names, Messages(types()), types(), StepData())
+        scans = [t for t in topics.topics() if t.type_name == "sensor_msgs/LaserScan"]
+        assert [t.name.rpartition("/")[2] for t in scans] == expected
+        assert [t.make(Stamp(1, 2)).header.frame_id for t in scans] == [
+            names.frame_id(f) for f in frames[: len(expected)]
+        ]
+        at = {t.child: t.pose for t in topics.static_transforms()}
+        assert [at[names.frame_id(f)] for f in frames[:count]] == [laser.pose for laser in mounted]
+        assert at[names.frame_id("sonar")] == Pose()
+
+
+def test_a_sensor_is_read_as_long_as_one_of_its_topics_is() -> None:
+    robot = Simulation().add_robot("p3dx", "ann")
+    topics = RobotTopics(
+        robot.port("ros"), names_of("ann", "default", True), Messages(types()), types(), StepData()
+    ).topics()
+    first, second = [t for t in topics if "PointCloud" in t.type_name]
+    assert robot.sonar is not None
+    for topic, on, is_read in ((first, True, True), (second, True, True), (first, False, True), (second, False, False)):
+        topic.wanted(on)
+        assert robot.sonar.is_read == is_read
 
 
 def test_a_world_may_name_every_profile() -> None:

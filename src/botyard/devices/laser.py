@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from botyard.model.beams import Bundle
-from botyard.model.devices import Device, Field
+from botyard.model.devices import Device, Field, RosFrame, RosMessage
+from botyard.model.readings import LaserScan
+from botyard.model.rosmessages import SCAN, ScanArrays
 from botyard.model.sensors import LaserSpec
 
 STREAM = 16
@@ -27,6 +31,23 @@ def laser_bundle(spec: LaserSpec, noise: bool = True) -> Bundle:
     )
 
 
+def _scans(topic: str, frame: str, profile: str, *, is_open: bool = False) -> RosMessage[LaserSpec, LaserScan]:
+    """The topic of a name profile: sensor_msgs/LaserScan."""
+    beams = ScanArrays(is_open)
+
+    def message(_: LaserSpec, scan: LaserScan) -> dict[str, Any]:
+        return {
+            "angle_min": scan.angle_min, "angle_max": scan.angle_max, "angle_increment": scan.angle_increment, "scan_time": scan.scan_time,
+            "range_min": scan.range_min, "range_max": scan.range_max, "ranges": beams.ranges(scan.ranges, scan.intensities),
+            "intensities": scan.intensities.astype(np.float32),
+        }  # fmt: skip
+
+    about = "scans of a laser"
+    return RosMessage(
+        topic=topic, type_name=SCAN, fields=message, frame=frame, profiles=(profile,), about=about, beams=beams
+    )
+
+
 LASER: Final = Device(
     name="laser",
     about="ranges around a scanning laser",
@@ -35,6 +56,12 @@ LASER: Final = Device(
     fields=(Field("bearing", "rad"), Field("range", "m"), Field("intensity", kind=int)),
     rows=lambda scan: zip(scan.angles.tolist(), scan.ranges.tolist(), scan.intensities.tolist(), strict=True),
     beams=lambda spec, errs: [laser_bundle(spec, errs)],
+    ros=(
+        _scans("base_scan{others}", "base_laser{others}", "default", is_open=True),
+        _scans("base_scan{several}", "base_laser_link{others}", "stage"),
+        _scans("{type}_{number}_laserscan", "base_laser{others}", "rosaria"),
+    ),
+    frames=(RosFrame("base_laser{others}", ("amrisim",)),),
     on_page=False,
 )
-"""Interfaces read the arrays of the step instead: the page's layers, ROS's LaserScan, Pioneer's packets of readings."""
+"""Pioneer's packets of readings are made from the arrays of the step."""

@@ -88,7 +88,7 @@ class View:
         self._mounting = mounting
         self._colors = colors
         self._ranging = ranging
-        self.key = (body, f"device {name}", 0)
+        self.key: tuple[str, str, int] = (body, f"device {name}", 0)
 
     @property
     def row(self) -> int:
@@ -401,6 +401,11 @@ class DeviceReader(Handle, Generic[R]):
             raise UnknownNameError(f'robot "{self._view.body}" was removed from its simulation')
         if self.kind.beams is not None:
             self._view._ranging.subscribe(self._view.key, reader, on)
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Robot, kind and index, by which the fleet has the ranges of its beams."""
+        return self._view.key
 
     @property
     def is_read(self) -> bool:

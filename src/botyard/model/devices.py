@@ -14,7 +14,7 @@ import math
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -31,6 +31,7 @@ from botyard.model.beams import Bundle
 from botyard.model.filetables import TableError, checked, file_table
 from botyard.model.obstacles import Visible
 from botyard.model.parameters import Parameter, parameter, parameters_of, range_problems
+from botyard.model.rosmessages import RosFrame, RosMessage
 from botyard.names import is_name, shown
 
 if TYPE_CHECKING:
@@ -135,44 +136,6 @@ class Mark(NamedTuple):
     x: float
     y: float
     text: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RosMessage(Generic[S, R]):
-    """A ROS topic with readings of a device.
-
-    Attributes
-    ----------
-    topic : str
-        Its name below that of the robot.
-    type_name : str
-        Type of its messages, for example ``botyard_msgs/FiducialArray``.
-    fields : callable
-        The message of a reading: values by the names of its fields, nested as the message is; a `Pose` for a geometry_msgs/Pose. A field
-        ``header`` is filled in. None: no message.
-    definitions : mapping of str to str
-        Definitions of message types that are not ROS's own, in order of dependency.
-    frame : str or None
-        Frame of the sensor, without the robot's prefix; empty: the robot's own; None: the header names none.
-    profiles : tuple of str
-        The name profiles that have the topic.
-    period : float
-        Minimum simulated time between messages, s; 0: one in every step.
-    about : str
-        One line of description; empty: that of the kind.
-    version : callable or None
-        If given, the topic is latched: a message is published only when this value of the reading changes.
-    """
-
-    topic: str
-    type_name: str
-    fields: Callable[[S, R], Mapping[str, Any] | None]
-    definitions: Mapping[str, str] = field(default_factory=dict)
-    frame: str | None = ""
-    profiles: tuple[str, ...] = ("default",)
-    period: float = 0.0
-    about: str = ""
-    version: Callable[[R], Hashable] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,6 +251,8 @@ class Device(Generic[S, R]):
         The functions of an error model; None: it is none.
     ros : RosMessage, tuple of RosMessage, or None
         Its ROS topic, or several.
+    frames : tuple of RosFrame
+        Frames that ROS programs expect of it beside those of its topics.
     pioneer : PioneerFields or None
         What Pioneer clients see of it.
     marks : callable or None
@@ -312,6 +277,7 @@ class Device(Generic[S, R]):
     start: Callable[[S], Mapping[str, Any]] | None = None
     errors: Errors[S] | None = None
     ros: RosMessage[S, R] | tuple[RosMessage[S, R], ...] | None = None
+    frames: tuple[RosFrame, ...] = ()
     pioneer: PioneerFields[S, R] | None = None
     marks: Callable[[S, R], Sequence[Mark]] | None = None
     on_page: bool = True
@@ -576,6 +542,7 @@ __all__ = [
     "Mark",
     "Parameter",
     "PioneerFields",
+    "RosFrame",
     "RosMessage",
     "built_in_devices",
     "device_names",

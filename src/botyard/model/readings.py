@@ -24,6 +24,8 @@ class LaserScan:
         The laser in the robot's frame, m and rad.
     angle_min, angle_max, angle_increment : float
         Bearings of the first and last reading and spacing, rad, in the laser's frame.
+    scan_time : float
+        Time between two scans, s.
     range_min, range_max : float
         Range limits, m.
     ranges : (n,) float64 array
@@ -37,6 +39,7 @@ class LaserScan:
     angle_min: float
     angle_max: float
     angle_increment: float
+    scan_time: float
     range_min: float
     range_max: float
     ranges: NDArray[np.float64]

@@ -250,6 +250,11 @@ class DeviceReader(Protocol):
         """Its name among the devices of its robot."""
         ...
 
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Robot, kind and index, by which `Fleet` has the ranges of its beams."""
+        ...
+
     def read(self) -> Any:
         """The reading in the present state."""
         ...
@@ -306,7 +311,7 @@ class Fleet(Protocol):
         ...
 
     def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
-        """The slice of a robot's ``laser`` or ``sonar`` in `readings`; None if it was not measured in this step."""
+        """The slice of a sensor in `readings`, by its key; None if it was not measured in this step."""
         ...
 
 

@@ -98,6 +98,7 @@ class Laser(Handle):
             angle_min=b.angle0,
             angle_max=b.angle0 + b.step * max(b.count - 1, 0),
             angle_increment=b.step,
+            scan_time=sim.dt,
             range_min=b.r_min,
             range_max=b.r_max,
             ranges=sim._rounded(readings.ranges),

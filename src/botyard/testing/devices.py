@@ -32,6 +32,7 @@ from botyard.model.devices import (
 from botyard.model.library import robot_of
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robotfile import RobotFile, to_table
+from botyard.model.rosmessages import Place
 from botyard.model.scene import GeoReference, Scene
 from botyard.names import is_name
 from botyard.protocols.pioneer.reportbuilder import DEVICE_BITS, DEVICE_SIMSTAT
@@ -309,7 +310,7 @@ def _interfaces(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps:
                 problems.append(f"marks: expected Mark(x, y, text) in m, found {mark}")
     if device.pioneer is not None:
         problems += _pioneer(device.pioneer, spec, reading)
-    return problems + _ros(device, spec, reading)
+    return problems + _ros(device, spec, reading, scene, steps)
 
 
 def _pioneer(pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any) -> list[str]:
@@ -341,7 +342,7 @@ def _recorded(device: Device[Any, Any], reading: Any) -> list[str]:
     return problems
 
 
-def _ros(device: Device[Any, Any], spec: DeviceSpec, reading: Any) -> list[str]:
+def _ros(device: Device[Any, Any], spec: DeviceSpec, reading: Any, scene: Scene, steps: int) -> list[str]:
     if not device.ros_messages:
         return []
     from botyard.protocols.ros_messages.messages import Messages, Stamp  # only who has the extra can be checked
@@ -361,11 +362,40 @@ def _ros(device: Device[Any, Any], spec: DeviceSpec, reading: Any) -> list[str]:
             problems += _ros_message(ros, spec, reading, types, header)
         except (BotyardError, KeyError) as error:
             problems.append(f"ros: {error}")
-        if not all(part.isidentifier() for part in ros.topic.split("/")):
+        if not all(part.isidentifier() for part in Place(type_name="a").named(ros.topic).split("/")):
             problems.append(f'ros: expected a topic of letters, digits and _, found "{ros.topic}"')
-    topics = [ros.topic for ros in device.ros_messages]
+    topics = [(profile, ros.topic) for ros in device.ros_messages for profile in ros.profiles]
     if len(set(topics)) < len(topics):
         problems.append(f"ros: expected different topics, found {topics}")
+    return problems + [
+        p for profile in {p for p, _ in topics} for p in _ros_from_beams(spec, scene, steps, types, profile)
+    ]
+
+
+def _ros_from_beams(spec: DeviceSpec, scene: Scene, steps: int, types: Types, profile: str) -> list[str]:
+    """Messages that are made of all beams of a step are those of the readings; so are they while the sensor is not measured."""
+    from botyard.protocols.ros_messages.messages import Messages, Stamp
+    from botyard.protocols.ros_messages.naming import PROFILES, names_of
+    from botyard.protocols.ros_messages.robot import RobotTopics
+    from botyard.protocols.ros_messages.stepdata import StepData
+
+    if profile not in PROFILES:
+        return [f'ros: there is no name profile "{profile}" ({", ".join(PROFILES)})']
+    sim, robot = _world(spec, scene)
+    topics = RobotTopics(robot.port("ros"), names_of("a", profile, False), Messages(types), types, StepData())
+    own = [t for t in topics.topics() if t.device == spec.type and t.quick is not None]
+    problems = []
+    for is_read in (False, True):
+        for topic in own:
+            topic.wanted(is_read)
+        sim.step(steps)
+        topics.data.forget()
+        for topic in own:
+            assert topic.quick is not None
+            quick = types.decode_cdr(topic.quick("cdr", Stamp(1, 2)), topic.type_name)
+            plain = types.encode_cdr(topic.make(Stamp(1, 2)), topic.type_name)
+            if types.encode_cdr(quick, topic.type_name) != plain:
+                problems.append(f"ros: {topic.name}: beams makes another message than fields")
     return problems
 
 

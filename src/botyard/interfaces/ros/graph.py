@@ -408,7 +408,7 @@ class RosGraph:
         ros_name = self._unique_ros_name(robot.name)
         names = names_of(ros_name, self.profile.name, alone)
         port = self._control.do(ROS, TakeRobot(robot=robot.name))
-        topics = RobotTopics(port, names, self._m, self.types, lambda: self._sim.dt, self._data)
+        topics = RobotTopics(port, names, self._m, self.types, self._data)
         offered = topics.topics()
         for device, problem in topics.problems.items():
             log.warning("%s: ROS does not show %s: %s", robot.name, device, problem)

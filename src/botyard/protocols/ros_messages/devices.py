@@ -1,16 +1,19 @@
-"""ROS topics of devices, as declared by their kinds (`botyard.model.devices.RosMessage`)."""
+"""ROS topics and frames of devices, as declared by their kinds (`botyard.model.rosmessages`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from botyard.errors import WorldError
-from botyard.model.devices import RosMessage
-from botyard.model.robotport import DeviceReader, RobotPort
+from botyard.model.robotport import DeviceReader, Fleet, RobotPort
+from botyard.model.rosmessages import EndPoints, Place, RosMessage, ScanArrays
 from botyard.names import shown
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
 from botyard.protocols.ros_messages.naming import Names
+from botyard.protocols.ros_messages.quick import QuickCloud, QuickScan
+from botyard.protocols.ros_messages.stepdata import Cloud, StepData
 from botyard.protocols.ros_messages.types import Types
 
 
@@ -19,23 +22,33 @@ class Shown(NamedTuple):
 
     reader: DeviceReader
     ros: RosMessage[Any, Any]
-    tail: str
-    """Suffix of topic and frame from the second device of a kind on, such as ``_2``."""
+    place: Place
+
+
+def placed_devices(port: RobotPort) -> Iterator[tuple[DeviceReader, Place]]:
+    """The devices of a robot, each with its place among those of its kind."""
+    count = Counter(reader.kind.name for reader in port.devices.values())
+    before = Counter[str]()
+    for name, reader in port.devices.items():
+        kind = reader.kind.name
+        model = getattr(reader.spec, "type_name", "")
+        yield reader, Place(before[kind], count[kind], name.removeprefix(kind), model)
+        before[kind] += 1
 
 
 def shown_devices(port: RobotPort, names: Names) -> Iterator[Shown]:
     """The device topics of a robot that a name profile has."""
-    for name, reader in port.devices.items():
+    for reader, place in placed_devices(port):
         for ros in reader.kind.ros_messages:
             if names.profile.name in ros.profiles:
-                yield Shown(reader, ros, name.removeprefix(reader.kind.name))
+                yield Shown(reader, ros, place)
 
 
 def frame_of(one: Shown, names: Names) -> str:
     """Frame id of its messages; empty: none."""
     if one.ros.frame is None:
         return ""
-    return names.frame_id(f"{one.ros.frame}{one.tail}" if one.ros.frame else "base_link")
+    return names.frame_id(one.place.named(one.ros.frame) if one.ros.frame else "base_link")
 
 
 def device_message(one: Shown, types: Types, messages: Messages, stamp: Stamp, frame: str) -> Any:
@@ -51,30 +64,118 @@ def device_message(one: Shown, types: Types, messages: Messages, stamp: Stamp, f
 
 def device_transforms(port: RobotPort, names: Names, base: str) -> list[Transform]:
     """Transforms base_link → frames of devices."""
-    return [
-        Transform(base, frame_of(one, names), one.reader.kind.mounting(one.reader.spec))
-        for one in shown_devices(port, names)
-        if one.ros.frame
-    ]
+    found: dict[str, Transform] = {}
+    for reader, place in placed_devices(port):
+        kind, profile = reader.kind, names.profile.name
+        frames = [f.name for f in kind.frames if not f.profiles or profile in f.profiles]
+        frames += [ros.frame for ros in kind.ros_messages if ros.frame and profile in ros.profiles]
+        for frame in frames:
+            child = names.frame_id(place.named(frame))
+            found[child] = Transform(base, child, kind.mounting(reader.spec))
+    return [*found.values()]
 
 
 def learn_types(port: RobotPort, types: Types) -> dict[str, str]:
     """Register the message types of a robot's devices; returns the devices that cannot be shown, with the reason."""
     problems = {}
-    for name, reader in port.devices.items():
+    for reader, place in placed_devices(port):
         try:
             for ros in reader.kind.ros_messages:
-                _learn(ros, types)
+                _learn(ros, place, types)
         except WorldError as error:
-            problems[name] = str(error)
+            problems[reader.name] = str(error)
     return problems
 
 
-def _learn(ros: RosMessage[Any, Any], types: Types) -> None:
-    if not all(part.isidentifier() and part.isascii() for part in ros.topic.split("/")):
+def _learn(ros: RosMessage[Any, Any], place: Place, types: Types) -> None:
+    if not all(part.isidentifier() and part.isascii() for part in place.named(ros.topic).split("/")):
         raise WorldError(f'expected a topic of letters, digits and _, found "{shown(ros.topic)}"')
     types.learn(ros.definitions)
     types[ros.type_name]
 
 
-__all__ = ["Shown", "device_message", "device_transforms", "frame_of", "learn_types", "shown_devices"]
+# -- fast encoders of messages from beams (`RosMessage.beams`)
+
+
+class Encoders:
+    """Makes the fast encoders of a robot's topics, and shares what several of them need.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        All robots.
+    types, messages : Types, Messages
+        Make the templates.
+    data : StepData
+        Data of a step that the messages of all robots share.
+    """
+
+    def __init__(self, fleet: Fleet, types: Types, messages: Messages, data: StepData) -> None:
+        self._fleet, self._types, self._messages, self._data = fleet, types, messages, data
+        self._clouds: dict[tuple[str, EndPoints], Cloud] = {}
+
+    def close(self) -> None:
+        """The robot was removed."""
+        for cloud in self._clouds.values():
+            self._data.remove(cloud)
+        self._clouds.clear()
+
+    def of(self, one: Shown, make: Callable[[Stamp], Any]) -> Callable[[str, Stamp], bytes] | None:
+        """The encoder of a topic, given what makes its message as an object; None: there is none."""
+        beams = one.ros.beams
+        if beams is None or one.reader.kind.beams is None:
+            return None
+        return self._points(one, beams, make) if isinstance(beams, EndPoints) else self._scan(one, beams, make)
+
+    def _scan(self, one: Shown, beams: ScanArrays, make: Callable[[Stamp], Any]) -> Callable[[str, Stamp], bytes]:
+        """The template is rebuilt when the configuration of the beams changes."""
+        made: dict[int, QuickScan] = {}
+        fleet, data, types, (robot, kind, index) = self._fleet, self._data, self._types, one.reader.key
+
+        def quick(wire: str, stamp: Stamp) -> bytes:
+            span = fleet.span(robot, kind, index)
+            if span is None or not fleet.is_exact:  # not measured in this step, or rounded
+                return self._slow(wire, make(stamp), one.ros.type_name)
+            template = made.get(fleet.layout)
+            if template is None:
+                made.clear()
+                template = made[fleet.layout] = QuickScan(types, make)
+            return template.bytes(wire, stamp, *data.scan(fleet, span, beams.is_open))
+
+        return quick
+
+    def _points(self, one: Shown, beams: EndPoints, make: Callable[[Stamp], Any]) -> Callable[[str, Stamp], bytes]:
+        made: list[QuickCloud] = []
+        key = one.reader.name, beams
+        cloud = self._clouds.get(key)
+        if cloud is None:
+            cloud = self._clouds[key] = Cloud(one.reader.key, beams.rays(one.reader.spec))
+            self._data.add(cloud)
+        fleet, data, types = self._fleet, self._data, self._types
+
+        def quick(wire: str, stamp: Stamp) -> bytes:
+            points = data.cloud(fleet, cloud)
+            if points is None:  # not measured in this step, or rounded
+                return self._slow(wire, make(stamp), one.ros.type_name)
+            if not made:
+                made.append(QuickCloud(types, one.ros.type_name, make))
+            return made[0].bytes(wire, stamp, points)
+
+        return quick
+
+    def _slow(self, wire: str, message: Any, type_name: str) -> bytes:
+        self._data.forget_readings()  # the message was measured only now
+        encode = self._types.encode_ros1 if wire == "ros1" else self._types.encode_cdr
+        return encode(message, type_name)
+
+
+__all__ = [
+    "Encoders",
+    "Shown",
+    "device_message",
+    "device_transforms",
+    "frame_of",
+    "learn_types",
+    "placed_devices",
+    "shown_devices",
+]

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from botyard.elementary import cosine_sine
 from botyard.geometry import Pose, Twist, yaw_of_quaternion
 from botyard.model.raster import Raster
-from botyard.model.readings import LaserScan
 from botyard.protocols.ros_messages.types import Types
 
 F4 = np.float32
@@ -123,28 +122,6 @@ class Messages:
         return self._odometry(
             self.header(stamp, frame), child, self._pose_cov(self.pose(pose), spread), self._twist_cov(motion, spread)
         )
-
-    def scan(self, stamp: Stamp, scan: LaserScan, frame: str, step: float, *, inf: bool = True) -> Any:
-        """sensor_msgs/LaserScan; where nothing was hit the range is infinite (REP-117) or, without `inf`, `range_max`."""
-        ranges = scan.ranges.astype(F4)
-        if inf:
-            ranges[scan.intensities == 0] = np.inf
-        return self._scan(
-            self.header(stamp, frame), scan.angle_min, scan.angle_max, scan.angle_increment, 0.0, step, scan.range_min, scan.range_max,
-            ranges, scan.intensities.astype(F4),
-        )  # fmt: skip
-
-    def cloud2(self, stamp: Stamp, points: NDArray[np.float32], frame: str) -> Any:
-        """sensor_msgs/PointCloud2 of points (n, 3), m."""
-        n = len(points)
-        data = np.ascontiguousarray(points, "<f4")
-        return self._cloud2(
-            self.header(stamp, frame), 1, n, self._xyz, False, 12, 12 * n, data.reshape(-1).view(np.uint8), True
-        )
-
-    def cloud(self, stamp: Stamp, points: NDArray[np.float32], frame: str) -> Any:
-        """sensor_msgs/PointCloud of points (n, 3), m."""
-        return self._cloud(self.header(stamp, frame), [self._point32(*xyz) for xyz in points.tolist()], [])
 
     def tf(self, stamp: Stamp, transforms: Iterable[Transform]) -> Any:
         """tf2_msgs/TFMessage."""

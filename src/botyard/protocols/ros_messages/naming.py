@@ -30,30 +30,19 @@ class Profile:
         frame, frame_alone : str
         What its frames begin with.
     robot : frozenset of str
-        What a robot has: topics, inputs and services by their last names; ``scan`` are its lasers, ``limits`` those that can be set by
-        dynamic_reconfigure. Devices say themselves which profiles have them (`botyard.model.devices.RosMessage`).
+        What a robot has: topics, inputs and services by their last names; ``limits`` are those that can be set by dynamic_reconfigure.
+        Devices say themselves which profiles have them, and how they are called there (`botyard.model.rosmessages.RosMessage`).
     world_node : str
         The node of the simulator.
     world : frozenset of str
         What that has beside transforms and its log: ``clock``, ``map``, ``diagnostics``, ``reset_positions``; ``control`` are services and
         inputs that change the world, parameters and simulation_interfaces.
-    scans : (str, str, str)
-        Topic of the only laser, of the first of several, and of the others; ``{index}`` counts from 0, ``{number}`` from 1, ``{type}`` is
-        the laser's.
-    laser_frame : str
-        Frame of the first laser.
-    sonar_frame : str
-        Frame of sonar echoes.
-    far_echoes : bool
-        Sonar readings without an echo are included as points.
     odometry_child : bool
         Odometry has a child frame id.
     covariance : bool
         Odometry has covariances.
     truth_frame : str
         Frame of the true pose; ``odom`` is the robot's own.
-    open_scans : bool
-        Rays that hit nothing are infinite (REP-117); else they have the maximum range.
     sim_time : bool
         Stamps are simulated time unless the user says otherwise.
     """
@@ -68,21 +57,14 @@ class Profile:
     robot: frozenset[str]
     world_node: str = f"/{NODE}"
     world: frozenset[str] = frozenset()
-    scans: tuple[str, str, str] = ("base_scan", "base_scan", "base_scan_{index}")
-    laser_frame: str = "base_laser"
-    sonar_frame: str = "base_link"
-    far_echoes: bool = False
     odometry_child: bool = True
     covariance: bool = False
     truth_frame: str = "map"
-    open_scans: bool = False
     sim_time: bool = False
 
 
-_ARIA: Final = frozenset(
-    {"cmd_vel", "pose", "sonar", "sonar_pointcloud2", "motors_state", "enable_motors", "disable_motors"}
-)
-_STAGE: Final = frozenset({"cmd_vel", "odom", "base_pose_ground_truth", "scan"})
+_ARIA: Final = frozenset({"cmd_vel", "pose", "motors_state", "enable_motors", "disable_motors"})
+_STAGE: Final = frozenset({"cmd_vel", "odom", "base_pose_ground_truth"})
 
 PROFILES: Final[Mapping[str, Profile]] = {
     p.name: p
@@ -98,7 +80,6 @@ PROFILES: Final[Mapping[str, Profile]] = {
             | {"limits", "cmd_vel_stamped", "enable_motors_cmd", "set_pose"},
             world=frozenset({"clock", "map", "diagnostics", "control", "reset_positions"}),
             covariance=True,
-            open_scans=True,
             sim_time=True,
         ),
         Profile(
@@ -118,8 +99,6 @@ PROFILES: Final[Mapping[str, Profile]] = {
             robot=_STAGE,
             world_node="/stageros",
             world=frozenset({"clock", "reset_positions"}),
-            scans=("base_scan", "base_scan_{index}", "base_scan_{index}"),
-            laser_frame="base_laser_link",
             odometry_child=False,
             truth_frame="odom",
             sim_time=True,
@@ -130,10 +109,7 @@ PROFILES: Final[Mapping[str, Profile]] = {
             node_alone="/RosAria",
             prefix="/{name}/RosAria/",
             prefix_alone="/RosAria/",
-            robot=_ARIA | {"scan", "limits"},
-            scans=("{type}_{number}_laserscan",) * 3,
-            sonar_frame="sonar",
-            far_echoes=True,
+            robot=_ARIA | {"limits"},
             covariance=True,
         ),
     )
@@ -174,22 +150,6 @@ class Names:
     def frame_id(self, name: str) -> str:
         """A frame; no slash in front (REP-105, tf2)."""
         return f"{self.frame}{name}"
-
-    @property
-    def laser_frame(self) -> str:
-        """The frame of the first laser."""
-        return self.frame_id(self.profile.laser_frame)
-
-    def scan_topic(self, index: int, count: int, type_name: str) -> str:
-        """The topic of a laser."""
-        only, first, others = self.profile.scans
-        pattern = others if index else first if count > 1 else only
-        kind = _NOT_A_NAME.sub("", type_name)
-        return self.topic(pattern.format(index=index, number=index + 1, type=kind))
-
-    def laser_frame_id(self, index: int) -> str:
-        """The frame of a laser."""
-        return self.laser_frame if index == 0 else f"{self.laser_frame}_{index}"
 
 
 def names_of(robot: str, profile: str, alone: bool) -> Names:

@@ -20,6 +20,10 @@ from botyard.protocols.ros_messages.types import Types
 
 _WIDTH, _ROW = 0x1A2B_3C4D, 0x1A2B_3C4E
 """Marks of a cloud's width and the length of its row."""
+_MARK_POINT: Final = (-7.25e33, -7.26e33, -7.27e33)
+"""Mark of a cloud's points."""
+_POINT: Final = 12
+"""Bytes of a point: three float32."""
 _SEC, _NSEC, _SEQ = 0x5EC0_5EC1, 0x5AFE_0001, 0x5E90_0001
 """Marks of a header's numbers."""
 _MARKS: Final = tuple(-(7.25e77 + k * 1e74) for k in range(8))
@@ -33,7 +37,7 @@ class TemplateError(Exception):
     """A marker is not found exactly once: an internal error."""
 
 
-def _find(data: bytes, mark: bytes) -> int:
+def _find(data: bytes | bytearray, mark: bytes) -> int:
     at = data.find(mark)
     if at < 0 or data.find(mark, at + 1) >= 0:
         raise TemplateError(f"mark {mark.hex()}")
@@ -52,7 +56,7 @@ class _Header:
     at: int
 
     @classmethod
-    def of(cls, data: bytes, wire: str) -> _Header:
+    def of(cls, data: bytes | bytearray, wire: str) -> _Header:
         if wire == "ros1":  # sequence number and stamp are adjacent
             return cls(True, _find(data, struct.pack("<III", _SEQ, _SEC, _NSEC)))
         return cls(False, _find(data, struct.pack("<II", _SEC, _NSEC)))
@@ -128,7 +132,7 @@ class QuickOdometry:
 class QuickScan:
     """sensor_msgs/LaserScan of one laser as it is configured."""
 
-    def __init__(self, types: Types, messages: Messages, make: Callable[[Stamp], Any]) -> None:
+    def __init__(self, types: Types, make: Callable[[Stamp], Any]) -> None:
         message = make(_MARKED)
         self.count = len(message.ranges)
         self._sequence = 0
@@ -155,33 +159,54 @@ class QuickScan:
         return b"".join((head, self._length, ranges, self._length, intensities))
 
 
-class QuickCloud:
-    """sensor_msgs/PointCloud2 of points in one frame."""
+_CloudTemplate = tuple[bytearray, bytes, _Header, int, int]
+"""What is before and behind the points, and where header, width and length of the row are; -1: the type has none."""
 
-    def __init__(self, types: Types, messages: Messages, frame: str) -> None:
+
+class QuickCloud:
+    """sensor_msgs/PointCloud or PointCloud2 of points in one frame.
+
+    Parameters
+    ----------
+    types : Types
+        Encodes the template.
+    type_name : str
+        Which of the two.
+    make : callable
+        Makes such a message, of which header and description are kept.
+    """
+
+    def __init__(self, types: Types, type_name: str, make: Callable[[Stamp], Any]) -> None:
         self._sequence = 0
         self._types = types
-        self._made: dict[str, tuple[bytearray, bytes, _Header, int, int]] = {}
-        message = _marked(messages.cloud2(_MARKED, np.zeros((1, 3), np.float32), frame))
-        message.width, message.row_step = _WIDTH, _ROW
-        message.data = np.frombuffer(b"\xfe\xdc\xba\x98\x76\x54\x32\x11", np.uint8)
-        self._message = message
+        self._type_name = type_name
+        self._made: dict[str, _CloudTemplate] = {}
+        message = self._message = _marked(make(_MARKED))
+        self._has_sizes = type_name.endswith("2")
+        mark = np.array([_MARK_POINT], "<f4")
+        if self._has_sizes:
+            message.width, message.row_step, message.data = _WIDTH, _ROW, mark.reshape(-1).view(np.uint8)
+        else:
+            message.points = [types["geometry_msgs/Point32"](*_MARK_POINT)]
+        self._points = struct.pack("<I", _POINT if self._has_sizes else 1) + mark.tobytes()
 
-    def _template(self, wire: str) -> tuple[bytearray, bytes, _Header, int, int]:
-        data, size = _encode(self._types, wire, self._message, "sensor_msgs/PointCloud2"), len(self._message.data)
-        at = _find(data, struct.pack("<I", size) + bytes(self._message.data))
-        made = self._made[wire] = (
-            bytearray(data[:at]), data[at + 4 + size :], _Header.of(data, wire), _find(data, struct.pack("<I", _WIDTH)),
-            _find(data, struct.pack("<I", _ROW)),
-        )  # fmt: skip
+    def _template(self, wire: str) -> _CloudTemplate:
+        data = _encode(self._types, wire, self._message, self._type_name)
+        at = _find(data, self._points)
+        head, tail = bytearray(data[:at]), data[at + len(self._points) :]
+        sizes = [_find(head, struct.pack("<I", mark)) for mark in (_WIDTH, _ROW)] if self._has_sizes else [-1, -1]
+        made = self._made[wire] = head, tail, _Header.of(head, wire), sizes[0], sizes[1]
         return made
 
     def bytes(self, wire: str, stamp: Stamp, points: bytes) -> bytes:
         """The message of points, three float32 each, m."""
         head, tail, header, width, row = self._made.get(wire) or self._template(wire)
         self._sequence += 1
-        size = len(points)
+        length = size = len(points)
         header.fill(head, stamp, self._sequence)
-        _ONE.pack_into(head, width, size // 12)
-        _ONE.pack_into(head, row, size)
-        return b"".join((head, _ONE.pack(size), points, tail))
+        if self._has_sizes:
+            _ONE.pack_into(head, width, size // _POINT)
+            _ONE.pack_into(head, row, size)
+        else:
+            length = size // _POINT
+        return b"".join((head, _ONE.pack(length), points, tail))

@@ -7,12 +7,10 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from botyard.geometry import Pose
 from botyard.model.robotport import RobotPort
 from botyard.protocols.ros_messages.devices import (
+    Encoders,
     Shown,
     device_message,
     device_transforms,
@@ -23,8 +21,8 @@ from botyard.protocols.ros_messages.devices import (
 from botyard.protocols.ros_messages.limits import MAX_INPUT
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
 from botyard.protocols.ros_messages.naming import Names
-from botyard.protocols.ros_messages.quick import QuickCloud, QuickOdometry, QuickScan
-from botyard.protocols.ros_messages.stepdata import StepData, ring_of
+from botyard.protocols.ros_messages.quick import QuickOdometry
+from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import Types
 
 DIAGNOSTICS_PERIOD: Final = 1.0
@@ -57,6 +55,8 @@ class Topic:
         ``ros1`` or ``cdr``: the wire form that knows its type; empty: both.
     quick : callable or None
         Fast encoder: the bytes of the present message in a wire form (``ros1`` or ``cdr``), without a message object.
+    device : str
+        The robot's device that it shows; empty: none.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Topic:
     wanted: Callable[[bool], None] = lambda _on: None
     only: str = ""
     quick: Callable[[str, Stamp], bytes] | None = None
+    device: str = ""
 
     @property
     def latched(self) -> bool:
@@ -115,8 +116,6 @@ class RobotTopics:
         Its names.
     messages, types : Messages, Types
         Make messages and their bytes.
-    scan_step : callable
-        Simulated time between two scans, s.
     data : StepData
         Data of a step that all robots' messages share.
     """
@@ -127,7 +126,6 @@ class RobotTopics:
         names: Names,
         messages: Messages,
         types: Types,
-        scan_step: Callable[[], float],
         data: StepData,
     ) -> None:
         self.data = data
@@ -135,30 +133,24 @@ class RobotTopics:
         self.names = names
         self._m = messages
         self._types = types
-        self._step = scan_step
-        ring = port.spec.sonar
-        mounts = np.array([t.pose for t in ring.transducers] if ring is not None else [], np.float64).reshape(-1, 3)
-        # AMRISim leaves out readings without an echo, ROSARIA does not
-        farthest = np.full(len(mounts), math.inf)
-        if ring is not None and not names.profile.far_echoes:
-            farthest = np.array([ring.limits_of(t)[1] if t.connected else ring.range_max for t in ring.transducers])
-        self._ring = ring_of(port.name, mounts, farthest)
-        data.add(self._ring)
         n = names
         self._odom, self._base = n.frame_id("odom"), n.frame_id("base_link")
         self._truth_frame = self._odom if n.profile.truth_frame == "odom" else n.profile.truth_frame
         self.problems = learn_types(port, types)
         """Devices that are not shown, with the reason; conflicts of topics are known after a call of `topics`."""
+        self._encoders = Encoders(port.fleet, types, messages, data)
+        self._wanted: dict[str, set[str]] = {}
+        """Topics with subscribers of each device."""
 
     def close(self) -> None:
         """The robot was removed."""
-        self.data.remove(self._ring)
+        self._encoders.close()
 
     # -- topics
 
     def topics(self) -> list[Topic]:
         """All topics of the robot."""
-        n, spec = self.names, self.port.spec
+        n = self.names
         found: list[Topic] = []
         odometry = self._quick_odometry(False)
 
@@ -172,15 +164,6 @@ class RobotTopics:
         add("odom", "nav_msgs/Odometry", self._odometry, usual, quick=odometry)
         exact = self._quick_odometry(True)
         add("base_pose_ground_truth", "nav_msgs/Odometry", self._truth, "where it really is", quick=exact)
-        if spec.sonar is not None:
-            subscribe = self.port.subscribe_sonar
-            add("sonar", "sensor_msgs/PointCloud", self._sonar_cloud, "sonar readings as points", wanted=subscribe)
-            add(
-                "sonar_pointcloud2", "sensor_msgs/PointCloud2", self._sonar_cloud2, "the same as PointCloud2", wanted=subscribe,
-                quick=self._quick_cloud(),
-            )  # fmt: skip
-        if n.offers("scan"):
-            found += [self._scan_topic(i) for i in range(self.port.n_lasers)]
         add("motors_state", "std_msgs/Bool", self._motors_state, "whether the motors are on", version=self._motors_on)
         names = {topic.name for topic in found}
         for one in shown_devices(self.port, n):
@@ -194,15 +177,28 @@ class RobotTopics:
 
     def _device_topic(self, one: Shown) -> Topic:
         frame, version = frame_of(one, self.names), one.ros.version
+        name = self.names.topic(one.place.named(one.ros.topic))
+
+        def make(stamp: Stamp) -> Any:
+            return device_message(one, self._types, self._m, stamp, frame)
+
         return Topic(
-            self.names.topic(f"{one.ros.topic}{one.tail}"),
+            name,
             one.ros.type_name,
-            lambda stamp: device_message(one, self._types, self._m, stamp, frame),
+            make,
             one.ros.about or one.reader.kind.about,
             version=None if version is None else lambda: version(one.reader.read()),
             period=one.ros.period,
-            wanted=lambda on: self.port.subscribe_device(one.reader.name, on),
+            wanted=lambda on: self._want(one.reader.name, name, on),
+            quick=self._encoders.of(one, make),
+            device=one.reader.name,
         )
+
+    def _want(self, device: str, topic: str, on: bool) -> None:
+        """Subscribe to a device while one of its topics has a subscriber."""
+        wanted = self._wanted.setdefault(device, set())
+        (wanted.add if on else wanted.discard)(topic)
+        self.port.subscribe_device(device, bool(wanted))
 
     def transform(self) -> Transform:
         """Odom → base_link, at every step."""
@@ -211,29 +207,7 @@ class RobotTopics:
 
     def static_transforms(self) -> list[Transform]:
         """base_link → sensors."""
-        n = self.names
-        found = [
-            Transform(self._base, n.laser_frame_id(i), laser.pose) for i, laser in enumerate(self.port.spec.lasers)
-        ]
-        if self.port.spec.sonar is not None:
-            found.append(Transform(self._base, n.frame_id("sonar"), Pose()))
-        return found + device_transforms(self.port, n, self._base)
-
-    def _scan_topic(self, i: int) -> Topic:
-        n = self.names
-        name = n.scan_topic(i, self.port.n_lasers, self.port.spec.lasers[i].type_name)
-
-        def make(stamp: Stamp) -> Any:
-            return self._m.scan(stamp, self.port.laser(i), n.laser_frame_id(i), self._step(), inf=n.profile.open_scans)
-
-        return Topic(
-            name,
-            "sensor_msgs/LaserScan",
-            make,
-            f"scans of laser {i}",
-            wanted=lambda on: self.port.subscribe_laser(i, on),
-            quick=self._quick_scan(i, make),
-        )
+        return device_transforms(self.port, self.names, self._base)
 
     def _odometry(self, stamp: Stamp) -> Any:
         state = self.port.state()
@@ -273,61 +247,6 @@ class RobotTopics:
             exact=False,
             covariance=profile.covariance,
         )
-
-    def _quick_scan(self, index: int, make: Callable[[Stamp], Any]) -> Callable[[str, Stamp], bytes]:
-        """Fast encoder of a scan from the step's readings; the template is rebuilt when the laser's configuration changes."""
-        made: dict[int, QuickScan] = {}
-        fleet, name, data, inf = self.port.fleet, self.port.name, self.data, self.names.profile.open_scans
-
-        def quick(wire: str, stamp: Stamp) -> bytes:
-            span = fleet.span(name, "laser", index)
-            if span is None or not fleet.is_exact:  # not measured in this step, or rounded
-                message = make(stamp)
-                data.forget_readings()
-                return self._slow(wire, message, "sensor_msgs/LaserScan")
-            template = made.get(fleet.layout)
-            if template is None:  # its configuration may have changed
-                made.clear()
-                template = made[fleet.layout] = QuickScan(self._types, self._m, make)
-            return template.bytes(wire, stamp, *data.scan(fleet, span, inf))
-
-        return quick
-
-    def _quick_cloud(self) -> Callable[[str, Stamp], bytes]:
-        """Fast encoder of a sonar ring's points."""
-        made: list[QuickCloud] = []
-        fleet, data, ring = self.port.fleet, self.data, self._ring
-
-        def quick(wire: str, stamp: Stamp) -> bytes:
-            if not made:
-                made.append(QuickCloud(self._types, self._m, self._sonar_frame()))
-            points = data.cloud(fleet, ring)
-            return made[0].bytes(wire, stamp, self._sonar_points().tobytes() if points is None else points)
-
-        return quick
-
-    def _slow(self, wire: str, message: Any, type_name: str) -> bytes:
-        encode = self._types.encode_ros1 if wire == "ros1" else self._types.encode_cdr
-        return encode(message, type_name)
-
-    def _sonar_points(self) -> NDArray[np.float32]:
-        """End points of readings in the robot's frame, (n, 3), m."""
-        readings, ring = self.port.sonar(), self._ring
-        self.data.forget_readings()
-        if readings is None:
-            return np.zeros((0, 3), np.float32)
-        points: NDArray[np.float32] = readings.ranges.astype(np.float32)[:, None] * ring.rays
-        points += ring.mounts
-        return points[readings.ranges < ring.farthest]
-
-    def _sonar_frame(self) -> str:
-        return self.names.frame_id(self.names.profile.sonar_frame)
-
-    def _sonar_cloud(self, stamp: Stamp) -> Any:
-        return self._m.cloud(stamp, self._sonar_points(), self._sonar_frame())
-
-    def _sonar_cloud2(self, stamp: Stamp) -> Any:
-        return self._m.cloud2(stamp, self._sonar_points(), self._sonar_frame())
 
     def _motors_on(self) -> bool:
         """Read in every step, so not by `RobotPort.state`, which gathers everything."""

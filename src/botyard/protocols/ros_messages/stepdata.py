@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import elementwise
 from botyard.model.robotport import Fleet
+from botyard.model.rosmessages import Rays
 
 F8 = NDArray[np.float64]
 
@@ -18,23 +18,19 @@ _POINT: Final = 12
 
 
 @dataclass(slots=True, eq=False)
-class Ring:
-    """A sonar ring: geometry for converting its readings to points.
+class Cloud:
+    """A sensor whose readings become points.
 
     Attributes
     ----------
-    robot : str
-        Name of its robot.
-    mounts, rays : (n, 3) float32
-        Origins of the transducers in the robot's frame, m, and their directions.
-    farthest : (n,) float64
-        Range of each transducer from which readings have no echo and are left out, m; infinite: none is.
+    key : (str, str, int)
+        Robot, kind and index, by which `Fleet` has its readings.
+    rays : Rays
+        Its rays.
     """
 
-    robot: str
-    mounts: NDArray[np.float32]
-    rays: NDArray[np.float32]
-    farthest: F8
+    key: tuple[str, str, int]
+    rays: Rays
 
 
 class StepData:
@@ -44,7 +40,7 @@ class StepData:
     """
 
     def __init__(self) -> None:
-        self._rings: list[Ring] = []
+        self._clouds: list[Cloud] = []
         self._rows: dict[str, list[Any]] = {}
         self._views: tuple[memoryview, memoryview, memoryview] | None = None
         self._short: NDArray[np.float32] = np.zeros(0, np.float32)
@@ -62,14 +58,14 @@ class StepData:
         self._views = None
         self._points = None
 
-    def add(self, ring: Ring) -> None:
-        """Register a ring whose points will be published."""
-        self._rings.append(ring)
+    def add(self, cloud: Cloud) -> None:
+        """Register a sensor whose points will be published."""
+        self._clouds.append(cloud)
         self._spans = []
 
-    def remove(self, ring: Ring) -> None:
-        """Unregister a ring."""
-        self._rings.remove(ring)
+    def remove(self, cloud: Cloud) -> None:
+        """Unregister a sensor."""
+        self._clouds.remove(cloud)
         self._spans = []
 
     def row(self, fleet: Fleet, what: str, robot: str) -> list[float]:
@@ -94,43 +90,32 @@ class StepData:
         self._views = plain, infinite, seen
         return self._views
 
-    def cloud(self, fleet: Fleet, ring: Ring) -> bytes | None:
-        """The points of a ring that was added, 12 bytes each; None if its readings were not taken in this step."""
+    def cloud(self, fleet: Fleet, cloud: Cloud) -> bytes | None:
+        """The points of a sensor that was added, 12 bytes each; None if its readings were not taken in this step, or are rounded."""
         if self._points is None:
             self._points = self._all_points(fleet)
-        return self._points.get(id(ring))
+        return self._points.get(id(cloud))
 
     def _all_points(self, fleet: Fleet) -> dict[int, bytes]:
-        spans = [fleet.span(ring.robot, "sonar", 0) for ring in self._rings]
-        taken = [(ring, span) for ring, span in zip(self._rings, spans, strict=True) if span is not None]
+        spans = [fleet.span(*cloud.key) for cloud in self._clouds]
+        taken = [(cloud, span) for cloud, span in zip(self._clouds, spans, strict=True) if span is not None]
         if not taken or not fleet.is_exact:
             return {}
         if self._views is None:
             self._viewed(fleet)
         if spans != self._spans:
             self._spans = spans
-            self._laid = (
-                np.concatenate([np.arange(*span) for _, span in taken]),
-                np.concatenate([ring.rays for ring, _ in taken]),
-                np.concatenate([ring.mounts for ring, _ in taken]),
-                np.concatenate([ring.farthest for ring, _ in taken]),
-                np.cumsum([len(ring.rays) for ring, _ in taken]) - 1,
-            )
-        places, rays, mounts, farthest, last = self._laid
-        points = self._short[places][:, None] * rays
-        points += mounts
-        kept = fleet.readings[0][places] < farthest
+            rays = [cloud.rays for cloud, _ in taken]
+            joined = [np.concatenate(columns) for columns in zip(*rays, strict=True)]
+            last = np.cumsum([len(r.farthest) for r in rays]) - 1
+            self._laid = (np.concatenate([np.arange(*span) for _, span in taken]), Rays(*joined), last)
+        places, rays_, last = self._laid
+        points = self._short[places][:, None] * rays_.directions
+        points += rays_.origins
+        kept = fleet.readings[0][places] < rays_.farthest
         data = points[kept].tobytes()
         ends = (np.cumsum(kept)[last] * _POINT).tolist()
-        return {id(ring): data[a:b] for (ring, _), a, b in zip(taken, [0, *ends], ends, strict=False)}
+        return {id(cloud): data[a:b] for (cloud, _), a, b in zip(taken, [0, *ends], ends, strict=False)}
 
 
-def ring_of(robot: str, mounts: F8, farthest: F8) -> Ring:
-    """The ring of transducers at `mounts` (n, 3): x, y (m), bearing (rad)."""
-    flat = np.zeros(len(mounts))
-    origins = np.stack([mounts[:, 0], mounts[:, 1], flat], axis=1).astype(np.float32)
-    rays = np.stack([*elementwise.cosine_sine(mounts[:, 2]), flat], axis=1).astype(np.float32)
-    return Ring(robot, origins, rays, farthest)
-
-
-__all__ = ["Ring", "StepData", "ring_of"]
+__all__ = ["Cloud", "StepData"]
