@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import importlib.util
+import json
 import math
 import re
 import shutil
@@ -439,6 +440,7 @@ def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(k
             'has no field "date"',
         ),
         ({"ros": feeler_scan(ScanArrays(is_open=True))}, "beams makes another message than fields"),
+        ({"layer": "laser", "beams": lambda spec, errs: [Bundle(), Bundle()]}, 'layer: expected "sonar"'),
         ({"ros": dataclasses.replace(feeler_scan(None), profiles=("rosarium",))}, 'no name profile "rosarium"'),
         (
             {"ros": devices.RosMessage(topic="r r", type_name="std_msgs/Float64", fields=lambda s, r: {"data": 1.0})},
@@ -561,6 +563,39 @@ def test_the_page_shows_what_devices_read(beacon: Any) -> None:
     )  # fmt: skip
     assert one.rows[0] == ["1", "1.000 m", "-28.6°", "-40.000 dBm", "yes"]
     assert one.marks[0] == (pytest.approx(1.0), pytest.approx(0.0), "1: -40 dBm"), "in the robot's frame"
+
+
+@pytest.mark.parametrize("layer", ["laser", "sonar"])
+def test_the_page_draws_what_beams_of_any_kind_meet(known: None, layer: Any) -> None:
+    """A group of the schema for each set of beams, its readings in the frames, and the shortest of all in the readouts."""
+    from botyard.app.compose import compose
+    from botyard.interfaces.page.viewsource import ViewSource, drawn_devices, nearest_reading
+    from botyard.protocols.webgui.messages import View
+
+    register(feeler(layer=layer))
+    assert check_device(find_device("feeler"), FeelerSpec(reach=6.0)) == []
+    sim = Simulation(Scene(segments=np.array([[1.0, -5, 1, 5]])), sensor_noise=False)
+    two = (FeelerSpec(count=3), FeelerSpec(count=3), FeelerSpec(count=2, reach=5.0))
+    robot = sim.add_robot(replace(find_robot("p3dx"), devices=two, lasers=(), sonar=None), "ann", pose=(0, 0, 0))
+    source = ViewSource(compose(sim, limits=None).hub)
+    groups = json.loads(source.schema()[1])["groups"]
+    assert [(g["kind"], g["count"], len(g["poses"]), g["range_max"]) for g in groups] == [
+        (layer, 3, 1, 2.0),
+        (layer, 2, 1, 5.0),
+    ]
+    for reader in drawn_devices(robot):
+        reader.subscribe("me")
+    before = len(source.frame(View()))
+    sim.step()
+    source.changed()
+    assert len(source.frame(View())) > before + 2 * (3 + 3 + 2)
+    assert nearest_reading(robot) == pytest.approx(min(r.ranges.min() for r in drawn_devices(robot)))
+
+
+def test_a_layer_needs_beams() -> None:
+    for change in ({"beams": None, "layer": "laser"}, {"layer": "lidar"}):
+        with pytest.raises(ModelError, match="expected beams and a layer of"):
+            feeler(**change)
 
 
 def test_a_device_that_fails_is_shown_as_such(known: None) -> None:

@@ -75,7 +75,7 @@ const SQUARE: [number, number][] = [[-0.2, -0.2], [0.2, -0.2], [0.2, 0.2], [-0.2
 
 export function model(name: string, drives = true): Model {
   return {
-    name, drives, description: "", color: "#888888", parts: [SQUARE], omni: false, lasers: [], sonar: 0, max_v: 1, max_w: 2, problem: "",
+    name, drives, description: "", color: "#888888", parts: [SQUARE], omni: false, lasers: [], max_v: 1, max_w: 2, problem: "",
   }; // prettier-ignore
 }
 

@@ -62,6 +62,7 @@ LASER: Final = Device(
         _scans("{type}_{number}_laserscan", "base_laser{others}", "rosaria"),
     ),
     frames=(RosFrame("base_laser{others}", ("amrisim",)),),
+    layer="laser",
     on_page=False,
 )
 """Pioneer's packets of readings are made from the arrays of the step."""

@@ -87,6 +87,7 @@ SONAR: Final = Device(
     ros=(*_clouds("", "default", "amrisim", far_echoes=False), *_clouds("sonar", "rosaria", far_echoes=True)),
     frames=(RosFrame("sonar"),),
     pioneer=PioneerFields(config=lambda _: {"front_sonar": 1, "rear_sonar": 1}),
+    layer="sonar",
     on_page=False,
 )
 """Pioneer's reports are made from the arrays of the step."""

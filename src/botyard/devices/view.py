@@ -408,6 +408,11 @@ class DeviceReader(Handle, Generic[R]):
         return self._view.key
 
     @property
+    def ranges(self) -> F8:
+        """Ranges of its beams in the present state, m; a copy. KeyError: its kind has no beams."""
+        return self._view.ranges
+
+    @property
     def is_read(self) -> bool:
         """Whether its beams are cast in every step."""
         return self.kind.beams is not None and self._view._ranging.is_read(self._view.key)

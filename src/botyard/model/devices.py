@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar, cast, get_args
 
 import msgspec
 import numpy as np
@@ -66,6 +66,9 @@ MAX_DEVICES: Final = 100
 """Most devices of a robot, besides its lasers and its sonar ring."""
 MAX_ITEMS: Final = 10_000
 """Longest list among the parameters of a device."""
+
+Layer = Literal["laser", "sonar"]
+"""Layers of the page that draw what beams meet: ``laser`` is a field around one origin, ``sonar`` a line for each bundle."""
 
 S = TypeVar("S", bound="DeviceSpec")
 R = TypeVar("R")
@@ -257,6 +260,8 @@ class Device(Generic[S, R]):
         What Pioneer clients see of it.
     marks : callable or None
         Markers of a reading on the page.
+    layer : Layer or None
+        For kinds with beams: the layer of the page that draws what they meet; None: none does.
     on_page : bool
         Whether the page shows readings of the selected robot.
     aria : tuple of AriaKey
@@ -280,17 +285,22 @@ class Device(Generic[S, R]):
     frames: tuple[RosFrame, ...] = ()
     pioneer: PioneerFields[S, R] | None = None
     marks: Callable[[S, R], Sequence[Mark]] | None = None
+    layer: Layer | None = None
     on_page: bool = True
     aria: tuple[AriaKey, ...] = ()
     stage: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Validate name and columns. ModelError: one is invalid."""
+        """Validate name, columns and layer. ModelError: one is invalid."""
         if not is_name(self.name) or not self.name.isidentifier():
             raise ModelError(f'device: expected a name of letters, digits and _, found "{shown(self.name)}"')
         columns = [column.name for column in self.fields]
         if not columns or len(set(columns)) < len(columns) or not all(map(is_name, columns)):
             raise ModelError(f'device "{self.name}": expected columns of different names, found {shown(str(columns))}')
+        if self.layer is not None and (self.beams is None or self.layer not in get_args(Layer)):
+            raise ModelError(
+                f'device "{self.name}": expected beams and a layer of {get_args(Layer)}, found {self.layer!r}'
+            )
 
     def mounting(self, spec: S) -> Pose:
         """Where a device of this kind is in the robot's frame, m and rad."""
@@ -539,6 +549,7 @@ __all__ = [
     "DeviceSpec",
     "Errors",
     "Field",
+    "Layer",
     "Mark",
     "Parameter",
     "PioneerFields",

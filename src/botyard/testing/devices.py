@@ -308,6 +308,9 @@ def _interfaces(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps:
         for mark in device.marks(spec, reading):
             if not isinstance(mark, Mark) or not (math.isfinite(mark.x) and math.isfinite(mark.y)):
                 problems.append(f"marks: expected Mark(x, y, text) in m, found {mark}")
+    bundles = [] if device.beams is None else device.beams(spec, False)
+    if device.layer == "laser" and (len(bundles) != 1 or bundles[0].shortest):
+        problems.append('layer: expected "sonar", or one bundle with a reading for each beam')
     if device.pioneer is not None:
         problems += _pioneer(device.pioneer, spec, reading)
     return problems + _ros(device, spec, reading, scene, steps)

@@ -284,16 +284,7 @@ export interface Started {
   type: "started";
 }
 
-/** A laser of a model: where, its case, and what it can see. */
-export interface LaserShape {
-  type: string;
-  pose: [number, number, number];
-  size: [number, number];
-  range_max: number;
-  fov: number;
-}
-
-/** A robot model or an obstacle as it is drawn: polygons in its own frame. */
+/** A robot model or an obstacle as it is drawn: polygons in its own frame, and where its lasers are, x, y, m. */
 export interface Model {
   name: string;
   description: string;
@@ -301,8 +292,7 @@ export interface Model {
   parts: [number, number][][];
   drives: boolean;
   omni: boolean;
-  lasers: LaserShape[];
-  sonar: number;
+  lasers: [number, number][];
   max_v: number;
   max_w: number;
   problem: string;
@@ -320,7 +310,6 @@ export interface BodyInfo {
 export interface Group {
   id: number;
   kind: "laser" | "sonar";
-  index: number;
   count: number;
   range_max: number;
   unit: number;
@@ -448,7 +437,7 @@ export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Ho
 
 export type Push = Welcome | Started | Schema | MapChanged | Status | Details | Log | Ok | Failed;
 
-export const VERSION = 2;
+export const VERSION = 3;
 export const FRAME_VERSION = 1;
 export const FRAME_MAGIC = 1380342082;
 export const MAP_MAGIC = 1347246402;

@@ -53,7 +53,7 @@ from botyard.geometry import Pose
 from botyard.interfaces.interface import Switch
 from botyard.interfaces.page.devices import device_readings
 from botyard.interfaces.page.inspector import Inspector
-from botyard.interfaces.page.viewsource import ViewSource, model_shape, nearest_reading
+from botyard.interfaces.page.viewsource import ViewSource, drawn_devices, model_shape, nearest_reading
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
@@ -273,9 +273,7 @@ class PageDesk:
     def _detail(self, robot: Robot) -> msg.Detail:
         sim, state = self.hub.sim, robot.state
         target = sim.snapshot.state.target[sim.snapshot.rows[robot.name]].tolist()
-        sensors = [laser.spec.type_name for laser in robot.lasers if laser.is_read]
-        if robot.sonar is not None and robot.sonar.is_read:
-            sensors.append("sonar")
+        sensors = [reader.name for reader in drawn_devices(robot) if reader.is_read]
         believed, true = robot.odom_in_world, state.pose_world
         turned = math.remainder(believed.th - true.th, 2 * math.pi)
         gripper = robot.gripper
@@ -459,10 +457,8 @@ class PageDesk:
 
 def _read_sensors(robot: Robot, on: bool) -> None:
     """Subscribe to the sensors of a robot that the page shows, or unsubscribe."""
-    for laser in robot.lasers:
-        laser.subscribe(SOURCE, on)
-    if robot.sonar is not None:
-        robot.sonar.subscribe(SOURCE, on)
+    for reader in drawn_devices(robot):
+        reader.subscribe(SOURCE, on)
 
 
 def _charged(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:

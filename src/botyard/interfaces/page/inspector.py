@@ -12,6 +12,7 @@ from botyard.engine.inspection import Squares, cells, clearances, collision_cand
 from botyard.errors import WorldError
 from botyard.feed import Subject
 from botyard.geometry import compose
+from botyard.interfaces.page.viewsource import drawn_devices
 from botyard.protocols.webgui.messages import Debug, DebugResult, encoder
 from botyard.sim.simulation import Simulation
 
@@ -88,13 +89,13 @@ def _flat(squares: Squares) -> list[float]:
 
 def _rays(sim: Simulation, name: str) -> DebugResult:
     robot = sim.robots[name]
-    if not robot.lasers:
+    reader = next((one for one in drawn_devices(robot) if one.kind.layer == "laser"), None)
+    if reader is None:
         raise WorldError(f"{name}: expected a robot with a laser, found none")
-    scan = robot.laser.view()
-    origin = compose(robot.truth, scan.frame_pose)
-    chosen = range(0, len(scan.ranges), max(1, len(scan.ranges) // SHOWN_RAYS))
+    (beams, *_), ranges = sim.fleet.bundles(reader.key), reader.ranges
+    origin = compose(robot.truth, beams.mount)
     walks = []
-    for k in chosen:
-        bearing = origin.th + scan.angle_min + k * scan.angle_increment
-        walks.append(ray_walk(sim.engine.grid, origin.x, origin.y, bearing, float(scan.ranges[k])))
-    return DebugResult(squares=_flat(np.concatenate(walks)))
+    for k in range(0, len(ranges), max(1, len(ranges) // SHOWN_RAYS)):
+        bearing = origin.th + beams.angle0 + k * beams.step
+        walks.append(ray_walk(sim.engine.grid, origin.x, origin.y, bearing, float(ranges[k])))
+    return DebugResult(squares=_flat(np.concatenate(walks)) if walks else [])

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botyard.control.parts import RunLoop
+from botyard.devices.view import DeviceReader
 from botyard.engine.build import robot_body
 from botyard.feed import Subject
 from botyard.model.beams import Bundle
 from botyard.model.colors import hex_of
+from botyard.model.devices import Layer, find_device
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import Drive, RobotSpec
 from botyard.names import shown
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block, Column, Header
-from botyard.protocols.webgui.messages import BodyInfo, Group, LaserShape, MapChanged, Model, Schema, View
+from botyard.protocols.webgui.messages import BodyInfo, Group, MapChanged, Model, Schema, View
 from botyard.sim.simulation import Robot
 
 U4 = np.uint32
@@ -45,12 +48,12 @@ def model_shape(spec: RobotSpec, name: str | None = None) -> Model:
         drives=bool(spec.drive),
         omni=spec.drive is Drive.OMNI,
         lasers=[
-            LaserShape(
-                type=s.type_name, pose=(s.pose.x, s.pose.y, s.pose.th), size=s.size, range_max=s.range_max, fov=s.fov
-            )
-            for s in spec.lasers
+            at[:2]
+            for d in spec.equipment
+            for k in [find_device(d.type)]
+            if k.layer == "laser"
+            for at in [k.mounting(d)]
         ],
-        sonar=len(spec.sonar.transducers) if spec.sonar else 0,
         max_v=spec.limits.max_speed.x,
         max_w=spec.limits.max_speed.a,
     )
@@ -152,7 +155,7 @@ class ViewSource:
         for name, box in zip(sim.box_names, sim.scene.boxes, strict=True):
             shape = Model(
                 name=_kind_of(box), description="object of the map", color=hex_of(box.color), parts=[list(part) for part in box.outlines],
-                drives=False, omni=False, lasers=[], sonar=0, max_v=0.0, max_w=0.0,
+                drives=False, omni=False, lasers=[], max_v=0.0, max_w=0.0,
             )  # fmt: skip
             index, _ = models.setdefault((shape.name, box.color, box.outlines), (len(models), shape))
             bodies.append(BodyInfo(name=name, model=index, robot=False))
@@ -170,15 +173,15 @@ class ViewSource:
         """Group sensors with equal beams."""
         sim = self._hub.sim
         keys, spans = sim.fleet.placed
-        row = {name: i for i, name in enumerate(sim.robots)}
+        placed = {key: (device, span[0]) for device, (key, span) in enumerate(zip(keys, spans, strict=True))}
         found: dict[Hashable, tuple[Group, list[tuple[int, int, int]]]] = {}
-        for device, (key, span) in enumerate(zip(keys, spans, strict=True)):
-            robot, kind, index = cast(tuple[str, str, int], key)
-            if robot not in row or kind not in ("laser", "sonar"):
-                continue
-            bundles = sim.fleet.bundles(key)
-            _, members = found.setdefault((kind, index, bundles), (_group(len(found), kind, index, bundles), []))
-            members.append((device, span[0], row[robot]))
+        for row, robot in enumerate(sim.robots.values()):
+            for reader in drawn_devices(robot):
+                layer, bundles = reader.kind.layer, sim.fleet.bundles(reader.key)
+                if layer is None or not bundles:
+                    continue
+                _, members = found.setdefault((layer, bundles), (_group(len(found), layer, bundles), []))
+                members.append((*placed[reader.key], row))
         self._groups = []
         for group, members in found.values():
             table = np.array(members, np.int64)
@@ -294,29 +297,26 @@ def _even_step(first: NDArray[np.int64], count: int) -> int:
     return int(steps[0]) if steps[0] > 0 and (steps == steps[0]).all() else 0
 
 
+def drawn_devices(robot: Robot) -> list[DeviceReader[Any]]:
+    """The devices of a robot whose readings a layer draws."""
+    return [reader for reader in robot.devices.values() if reader.kind.layer is not None]
+
+
 def nearest_reading(robot: Robot) -> float | None:
     """Shortest range of a robot's subscribed sensors, m; None without any."""
-    least = [float(s.ranges.min()) for s in robot.lasers if s.is_read]
-    if robot.sonar is not None and robot.sonar.is_read:
-        least.append(float(robot.sonar.ranges.min()))
+    least = [float(reader.ranges.min(initial=math.inf)) for reader in drawn_devices(robot) if reader.is_read]
     return min(least, default=None)
 
 
-def _group(number: int, kind: str, index: int, bundles: tuple[Bundle, ...]) -> Group:
+def _group(number: int, layer: Layer, bundles: tuple[Bundle, ...]) -> Group:
     r_max = max(b.r_max for b in bundles)
     unit = RANGE_UNIT if r_max < 65.0 else r_max / 65_000.0
-    if kind == "laser":
-        b = bundles[0]
-        return Group(
-            id=number, kind="laser", index=index, count=b.count, range_max=r_max, unit=unit, poses=[(b.mount.x, b.mount.y, b.mount.th)],
-            angle0=b.angle0, step=b.step,
-        )  # fmt: skip
-    # a transducer with several beams points along their middle
-    poses = [(b.mount.x, b.mount.y, b.mount.th + b.angle0 + b.step * (b.count - 1) / 2) for b in bundles]
-    return Group(
-        id=number, kind="sonar", index=index, count=sum(b.n_readings for b in bundles), range_max=r_max, unit=unit,
-        poses=poses,
-    )  # fmt: skip
+    group = Group(id=number, kind=layer, count=sum(b.n_readings for b in bundles), range_max=r_max, unit=unit, poses=[])
+    if layer == "laser":
+        group.poses, group.angle0, group.step = [bundles[0].mount], bundles[0].angle0, bundles[0].step
+    else:  # a transducer with several beams points along their middle
+        group.poses = [(b.mount.x, b.mount.y, b.mount.th + b.angle0 + b.step * (b.count - 1) / 2) for b in bundles]
+    return group
 
 
 def _kind_of(box: BoxObject) -> str:

@@ -9,7 +9,9 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-VERSION: Final = 2
+from botyard.model.devices import Layer
+
+VERSION: Final = 3
 """Of the messages; a page of another version is told to load itself again."""
 MAX_TEXT: Final = 64 * 1024
 """Longest request, bytes."""
@@ -291,18 +293,8 @@ class Started(msgspec.Struct, kw_only=True, tag="started", tag_field="type"):
     """Somebody has answered the start dialog."""
 
 
-class LaserShape(msgspec.Struct, kw_only=True):
-    """A laser of a model: where, its case, and what it can see."""
-
-    type: str
-    pose: tuple[float, float, float]
-    size: tuple[float, float]
-    range_max: float
-    fov: float
-
-
 class Model(msgspec.Struct, kw_only=True):
-    """A robot model or an obstacle as it is drawn: polygons in its own frame."""
+    """A robot model or an obstacle as it is drawn: polygons in its own frame, and where its lasers are, x, y, m."""
 
     name: str
     description: str
@@ -310,8 +302,7 @@ class Model(msgspec.Struct, kw_only=True):
     parts: list[list[tuple[float, float]]]
     drives: bool
     omni: bool
-    lasers: list[LaserShape]
-    sonar: int
+    lasers: list[tuple[float, float]]
     max_v: float
     max_w: float
     problem: str = ""
@@ -320,8 +311,8 @@ class Model(msgspec.Struct, kw_only=True):
 def broken_model(name: str, problem: str) -> Model:
     """A model whose definition is wrong: it is listed with the reason."""
     return Model(
-        name=name, description="", color="grey", parts=[], drives=False, omni=False, lasers=[], sonar=0, max_v=0.0,
-        max_w=0.0, problem=problem,
+        name=name, description="", color="grey", parts=[], drives=False, omni=False, lasers=[], max_v=0.0, max_w=0.0,
+        problem=problem,
     )  # fmt: skip
 
 
@@ -337,12 +328,11 @@ class BodyInfo(msgspec.Struct, kw_only=True):
 class Group(msgspec.Struct, kw_only=True):
     """Sensors with the same rays. Each ray starts at an origin (x, y) in the robot's frame and goes along a bearing.
 
-    A laser has one origin and `count` bearings from `angle0` on, by `step`; a sonar ring has a pose for each transducer.
+    On the layer of lasers they have one origin and `count` bearings from `angle0` on, by `step`; on that of sonar a pose for each ray.
     """
 
     id: int
-    kind: Literal["laser", "sonar"]
-    index: int
+    kind: Layer
     count: int
     range_max: float
     unit: float
