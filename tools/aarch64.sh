@@ -16,7 +16,7 @@ if [ ! -x "$work/root/usr/bin/python3.11" ]; then
   dpkg --print-foreign-architectures | grep -qx arm64 || dpkg --add-architecture arm64
   apt-get -qq update
   packages="python3.11-minimal libpython3.11-minimal libpython3.11-stdlib libc6 libgcc-s1 libstdc++6 zlib1g libexpat1 libffi8 libssl3 libbz2-1.0
-    liblzma5 libuuid1 libcrypt1"
+    liblzma5 libuuid1 libcrypt1 libsqlite3-0"
   (cd "$work/debs" && for name in $packages; do apt-get -qq download "$name:arm64" 2>/dev/null; done)
   for file in "$work"/debs/*.deb; do dpkg -x "$file" "$work/root"; done
 fi

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bz2
 import contextlib
-import sqlite3
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -68,6 +67,8 @@ def last_map(source: Source, meter: Meter) -> Any:
 
 def _check_database(path: Path) -> None:
     """Refuse databases with views, triggers or computed columns: a bag has tables and indices only."""
+    import sqlite3  # here, since few maps need it
+
     with contextlib.closing(sqlite3.connect(f"file:{urllib.parse.quote(str(path))}?immutable=1", uri=True)) as database:
         rows = database.execute("SELECT type, coalesce(sql, '') FROM sqlite_master LIMIT 1000").fetchall()
     for kind, sql in rows:

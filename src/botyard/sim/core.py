@@ -232,8 +232,11 @@ class Core(Handle):
         CommandError
             Rows are not whole numbers, are not there or are there twice, or other arrays have not as many numbers.
         """
+        self._queue_velocities(command.checked(len(self._engine.specs)), source)
+
+    def _queue_velocities(self, command: cmd.SetVelocities, source: str) -> None:
+        """`submit_velocities` for arrays that nobody else can change, and rows that are known to be right."""
         self._check_thread()
-        command = command.checked(len(self._engine.specs))
         self._note(source, SubmitVelocities, command)
         self._engine.submit_velocities(command, source)
 

@@ -36,11 +36,12 @@ class Fleet(Handle):
 
     @property
     def robot_rows(self) -> I8:
-        """Row of each robot in `state`, (n,) int64; changes when robots come or go."""
+        """Row of each robot in `state`, (n,) int64, read-only; another array when robots come or go."""
         known = self._sim.feed.last(Subject.BODIES)
         if known != self._known:
             rows = self._sim._engine.rows
             self._robot_rows = np.array([rows[name] for name in self._sim._robots], np.int64)
+            self._robot_rows.flags.writeable = False  # queued commands hold it, too
             self._known = known
         return self._robot_rows
 
@@ -62,10 +63,12 @@ class Fleet(Handle):
         values = [None if a is None else self._each(a, what) for a, what in ((v, "v"), (w, "w"), (vy, "vy"))]
         if values[2] is not None and values[2].any():
             self._check_sideways()
-        self._sim.submit_velocities(SetVelocities(self.robot_rows, *values))
+        self._sim._queue_velocities(SetVelocities(self.robot_rows, *values), "api")
 
     def _each(self, value: ArrayLike, what: str) -> F8:
-        """Broadcast a value to (n,)."""
+        """Broadcast a value to (n,). Always a copy."""
+        if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (len(self),):
+            return value.copy()  # a fifth of the time of the general way
         try:
             return np.broadcast_to(np.array(value, np.float64), (len(self),))
         except (TypeError, ValueError):
