@@ -1,0 +1,463 @@
+"""Discovery: participants (SPDP), their endpoints (SEDP), liveliness (WLP), and matching (DDSI-RTPS 2.5, §8.5 and §8.4.13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from botyard.protocols.rtps import guids, wire
+from botyard.protocols.rtps import parameters as p
+from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData, encode_key, read_key
+from botyard.protocols.rtps.events import EventKind, Events
+from botyard.protocols.rtps.guids import Address
+from botyard.protocols.rtps.history import KeepInstances
+from botyard.protocols.rtps.limits import (
+    ANNOUNCEMENTS_PER_S,
+    MAX_ENDPOINTS,
+    MAX_GREETED_LOCATORS,
+    MAX_GREETINGS,
+    MAX_IGNORED,
+    MAX_PARAMETER_BYTES,
+    MAX_PARTICIPANTS,
+    MAX_PEER_ENDPOINTS,
+)
+from botyard.protocols.rtps.outbox import Outbox, Place
+from botyard.protocols.rtps.peers import Peer
+from botyard.protocols.rtps.qos import Durability, Qos, mismatch
+from botyard.protocols.rtps.reader import Inbox, Reader, Sample, WriterProxy
+from botyard.protocols.rtps.wire import MalformedError
+from botyard.protocols.rtps.writer import Heralds, InstanceWriter, Writer
+from botyard.protocols.tokenbucket import RateLimit
+
+LEASE_S: Final = 20.0
+"""Our lease, s."""
+ANNOUNCE_EVERY_S: Final = 3.0
+FIRST_ANNOUNCEMENTS: Final = 5
+FIRST_ANNOUNCE_EVERY_S: Final = 0.1
+GREET_AFTER_S: Final = 0.1
+"""From one greeting of a participant to the next, s; then twice as long each time."""
+SWEEP_EVERY_S: Final = 1.0
+ALIVE_EVERY_S: Final = LEASE_S / 3.0
+_AUTOMATIC: Final = b"\0\0\0\x01"
+"""Kind of a participant message: automatic liveliness (§9.6.3.1)."""
+_BUILTIN_QOS: Final = Qos(durability=Durability.TRANSIENT_LOCAL, depth=1)
+
+# reader of ours, writer of theirs, and the bit by which they say that they have it
+_READERS: Final = (
+    (guids.PUBLICATIONS_READER, guids.PUBLICATIONS_WRITER, guids.PUBLICATIONS_ANNOUNCER),
+    (guids.SUBSCRIPTIONS_READER, guids.SUBSCRIPTIONS_WRITER, guids.SUBSCRIPTIONS_ANNOUNCER),
+    (guids.LIVELINESS_READER, guids.LIVELINESS_WRITER, guids.LIVELINESS_ANNOUNCER),
+)
+_WRITERS: Final = (
+    (guids.PUBLICATIONS_WRITER, guids.PUBLICATIONS_READER, guids.PUBLICATIONS_DETECTOR),
+    (guids.SUBSCRIPTIONS_WRITER, guids.SUBSCRIPTIONS_READER, guids.SUBSCRIPTIONS_DETECTOR),
+    (guids.LIVELINESS_WRITER, guids.LIVELINESS_READER, guids.LIVELINESS_DETECTOR),
+)
+
+Routes = dict[bytes, tuple[WriterProxy, ...]]
+"""By a remote writer's GUID: what our readers know of it."""
+
+
+class Discovery:
+    """Who is there, and who is matched with whom.
+
+    Parameters
+    ----------
+    data : ParticipantData
+        Our own.
+    announce_to : sequence of Address
+        The multicast group, and participants that are looked for by unicast.
+    domain : int
+    outbox, heralds, inbox, events
+        Shared with all endpoints.
+    now : float
+        s.
+
+    Attributes
+    ----------
+    writers, readers : dict
+        All of ours, built-in ones too, by entity id.
+    routes : Routes
+    peers : dict of Peer
+        Remote participants, by prefix.
+    """
+
+    def __init__(
+        self,
+        data: ParticipantData,
+        announce_to: Sequence[Address],
+        domain: int,
+        outbox: Outbox,
+        heralds: Heralds,
+        inbox: Inbox,
+        events: Events,
+        now: float,
+    ) -> None:
+        self._data = data
+        self._prefix = data.guid[:12]
+        self._announce_to = tuple(announce_to)
+        self._domain = domain
+        self._outbox = outbox
+        self._heralds = heralds
+        self._inbox = inbox
+        self._events = events
+        self.writers: dict[bytes, Writer[Any]] = {}
+        self.readers: dict[bytes, Reader] = {}
+        self.routes: Routes = {}
+        self.peers: dict[bytes, Peer] = {}
+        self._now = now
+        self._local: dict[str, dict[bytes, Writer[Any] | Reader]] = {}
+        self._remote: dict[str, dict[bytes, EndpointData]] = {}
+        self._remote_count = 0
+        self._ignored: dict[bytes, int] = {}
+        self._rate = RateLimit(ANNOUNCEMENTS_PER_S, ANNOUNCEMENTS_PER_S)
+        self._greeting: dict[Peer, None] = {}
+        self._number = 1
+        self._announcement = b""
+        self._announced = 0
+        self._announce_at = now
+        self._sweep_at = now + SWEEP_EVERY_S
+        self._alive_at = now + ALIVE_EVERY_S
+        self.publications = self._builtin_writer(guids.PUBLICATIONS_WRITER)
+        self.subscriptions = self._builtin_writer(guids.SUBSCRIPTIONS_WRITER)
+        self.liveliness = self._builtin_writer(guids.LIVELINESS_WRITER)
+        takes: tuple[Callable[[Sample], None], ...] = (self._endpoint, self._endpoint, lambda sample: None)
+        for (entity, _, _), take in zip(_READERS, takes, strict=True):
+            about = EndpointData(self._prefix + entity, "", "", _BUILTIN_QOS)
+            self.readers[entity] = Reader(about, inbox, take, limit=MAX_PARAMETER_BYTES)
+        self._encode()
+
+    def _builtin_writer(self, entity: bytes) -> InstanceWriter:
+        about = EndpointData(self._prefix + entity, "", "", _BUILTIN_QOS)
+        writer = InstanceWriter(about, self._outbox, self._heralds, KeepInstances())
+        self.writers[entity] = writer
+        return writer
+
+    # -- announcing ourselves
+
+    def _encode(self) -> None:
+        pair = guids.SPDP_READER + guids.SPDP_WRITER
+        self._announcement = wire.data(pair, self._number, self._data.encode())
+
+    def describe(self, user_data: bytes) -> None:
+        """Say something else of ourselves."""
+        self._data = replace(self._data, user_data=user_data)
+        self._number += 1
+        self._encode()
+        self._announced, self._announce_at = 0, self._now
+
+    def _announce(self) -> None:
+        for address in self._announce_to:
+            self._outbox.send(address, self._announcement)
+
+    def leave(self) -> None:
+        """Say to all that we have gone."""
+        self._number += 1
+        guid = self._data.guid
+        pair = guids.SPDP_READER + guids.SPDP_WRITER
+        key = encode_key(p.PARTICIPANT_GUID, guid)
+        submessage = wire.data_key(pair, self._number, p.disposal(guid), key)
+        known = (peer.metatraffic() for peer in self.peers.values())
+        for address in dict.fromkeys((*self._announce_to, *(a for a in known if a is not None))):
+            self._outbox.send(address, submessage)
+
+    def due(self, now: float) -> float:
+        """Do what is due; when the next thing is, s."""
+        self._now = now
+        if now >= self._announce_at:
+            self._announce()
+            self._announced += 1
+            is_new = self._announced < FIRST_ANNOUNCEMENTS
+            self._announce_at = now + (FIRST_ANNOUNCE_EVERY_S if is_new else ANNOUNCE_EVERY_S)
+        for peer in tuple(self._greeting):
+            if now >= peer.greet_at:
+                self._greet(peer, now)
+        if now >= self._sweep_at:
+            self._sweep_at = now + SWEEP_EVERY_S
+            for peer in [x for x in self.peers.values() if x.is_expired(now)]:
+                self._forget(peer, EventKind.LOST)
+        if now >= self._alive_at:
+            self._alive_at = now + ALIVE_EVERY_S
+            if self.liveliness.matched:
+                # CDR of ParticipantMessageData: prefix, kind, no data (§9.6.3.1)
+                key = self._prefix + _AUTOMATIC
+                self.liveliness.put(key, b"\0\1\0\0" + key + wire.OURS.uint32.pack(0), now)
+        greet_at = min((peer.greet_at for peer in self._greeting), default=p.INFINITE)
+        return min(self._announce_at, self._sweep_at, self._alive_at, greet_at)
+
+    # -- other participants
+
+    def announced(self, prefix: bytes, number: int, payload: bytes, source: Address, now: float) -> None:
+        """A participant announces itself.
+
+        Raises
+        ------
+        MalformedError
+            That is not an announcement.
+        """
+        self._now = now
+        peer = self.peers.get(prefix)
+        if peer is not None and peer.number == number:
+            if not peer.host and peer not in self._greeting:
+                self._greeting[peer] = None  # it is still there: greet it again
+                peer.greetings, peer.greet_at = 0, now
+            return
+        if self._ignored.get(prefix) == number or not self._rate.allows(source[0], now):
+            return
+        data = ParticipantData.read(payload)
+        if data.guid[:12] != prefix:
+            raise MalformedError("a participant announces another one")
+        reason = self._reason_against(data)
+        if reason:
+            if peer is not None:
+                self._forget(peer, EventKind.LEFT)
+            self._ignore(prefix, number, reason, source)
+        elif peer is None:
+            self._meet(Peer(data, number, now), now)
+        else:
+            self._changed(peer, data, number, now)
+
+    def _reason_against(self, data: ParticipantData) -> str:
+        if data.domain is not None and data.domain != self._domain:
+            return f"it is in domain {data.domain}"
+        if data.tag:
+            return "it has a domain tag"
+        if not data.metatraffic:
+            return "it announces no address for UDP over IPv4"
+        return ""
+
+    def _ignore(self, prefix: bytes, number: int, reason: str, source: Address) -> None:
+        if prefix not in self._ignored:
+            text = f"the participant at {source[0]} is not served: {reason}"
+            self._events.add(EventKind.REFUSED, prefix + guids.PARTICIPANT, text)
+        self._ignored.pop(prefix, None)
+        self._ignored[prefix] = number
+        if len(self._ignored) > MAX_IGNORED:
+            del self._ignored[next(iter(self._ignored))]
+
+    def _meet(self, peer: Peer, now: float) -> None:
+        if len(self.peers) >= MAX_PARTICIPANTS:
+            unproved = next((x for x in self.peers.values() if not x.host), None)
+            if unproved is None:
+                text = f"a participant more than the {MAX_PARTICIPANTS} that are served"
+                self._events.add(EventKind.REFUSED, peer.data.guid, text)
+                return
+            self._forget(unproved, EventKind.LOST)
+        self.peers[peer.prefix] = peer
+        for address in peer.data.metatraffic[:MAX_GREETED_LOCATORS]:
+            self._outbox.send(address, self._announcement)
+        self._greeting[peer] = None
+        peer.greet_at = now
+
+    def _greet(self, peer: Peer, now: float) -> None:
+        """Ask a participant whether it is there: what it answers proves that it is where it says."""
+        if peer.greetings >= MAX_GREETINGS:
+            del self._greeting[peer]
+            return
+        peer.greetings += 1
+        peer.greet_at = now + GREET_AFTER_S * (1 << peer.greetings - 1)
+        parts = [wire.info_dst(peer.prefix)]
+        for ours, theirs, bit in _WRITERS[:2]:
+            if peer.data.builtin & bit:
+                parts.append(self.writers[ours].greeting(theirs))
+        for ours, theirs, bit in _READERS[:2]:
+            if peer.data.builtin & bit:
+                parts.append(wire.acknack(ours, theirs, 1, (), peer.greetings))
+        for address in peer.data.metatraffic[:MAX_GREETED_LOCATORS]:
+            self._outbox.send(address, *parts)
+
+    def proved(self, peer: Peer, host: str, now: float) -> None:
+        """A packet of a participant for us has come from a host."""
+        if not peer.is_at(host):
+            if peer.strange_host != host:
+                peer.strange_host = host
+                text = f"its packets come from {host}, which is none of the addresses that it announces: not served"
+                self._events.add(EventKind.REFUSED, peer.data.guid, text)
+            return
+        peer.host = host
+        self._greeting.pop(peer, None)
+        place = self._meta_place(peer)
+        for ours, theirs, bit in _WRITERS:
+            if peer.data.builtin & bit:
+                about = EndpointData(peer.prefix + theirs, "", "", _BUILTIN_QOS)
+                self.writers[ours].match(about, place, now)
+        for ours, theirs, bit in _READERS:
+            if peer.data.builtin & bit:
+                about = EndpointData(peer.prefix + theirs, "", "", _BUILTIN_QOS)
+                self._route(self.readers[ours].match(about, place, now, peer.greetings))
+        self._events.add(EventKind.MET, peer.data.guid, f"participant at {host}, vendor {peer.data.vendor.hex('.')}")
+
+    def _meta_place(self, peer: Peer) -> Place:
+        address = peer.metatraffic()
+        assert address is not None, "it has proved to be there"
+        return self._outbox.place(address)
+
+    def _changed(self, peer: Peer, data: ParticipantData, number: int, now: float) -> None:
+        """A participant says something else of itself, such as other addresses."""
+        peer.data, peer.number = data, number
+        if not peer.host:
+            return
+        if not peer.is_at(peer.host):  # it has moved: whether it is there must be seen anew
+            self._forget(peer, EventKind.LEFT)
+            self._meet(Peer(data, number, now), now)
+            return
+        place = self._meta_place(peer)
+        for ours, theirs, _ in _WRITERS:
+            if peer.prefix + theirs in self.writers[ours].matched:
+                self.writers[ours].move(peer.prefix + theirs, place)
+        for ours, theirs, _ in _READERS:
+            if peer.prefix + theirs in self.readers[ours].matched:
+                self.readers[ours].move(peer.prefix + theirs, place)
+        for endpoint in peer.endpoints.values():
+            address = peer.address_of(endpoint)
+            for local in self._local.get(endpoint.topic, {}).values():
+                if endpoint.guid in local.matched and address is not None:
+                    local.move(endpoint.guid, self._outbox.place(address))
+
+    def disposed(self, prefix: bytes, sample_key: bytes, payload: bytes) -> None:
+        """A participant says that it leaves; only it may say so.
+
+        Raises
+        ------
+        MalformedError
+            It is not said who leaves.
+        """
+        guid = sample_key or read_key(payload)
+        peer = self.peers.get(prefix)
+        if peer is not None and guid[:12] == prefix:
+            self._forget(peer, EventKind.LEFT)
+
+    def _forget(self, peer: Peer, kind: EventKind) -> None:
+        del self.peers[peer.prefix]
+        self._greeting.pop(peer, None)
+        for guid in tuple(peer.endpoints):
+            self._endpoint_gone(peer, guid)
+        if peer.host:
+            for ours, theirs, _ in _WRITERS:
+                self.writers[ours].unmatch(peer.prefix + theirs)
+            for ours, theirs, _ in _READERS:
+                self._unroute(self.readers[ours].unmatch(peer.prefix + theirs))
+            self._events.add(kind, peer.data.guid, f"participant at {peer.host}")
+
+    # -- their endpoints
+
+    def _endpoint(self, sample: Sample) -> None:
+        """A sample of SEDP."""
+        peer = self.peers.get(sample.writer[:12])
+        if peer is None:
+            return
+        try:
+            if sample.status:
+                guid = sample.key or read_key(sample.payload)
+                if guid in peer.endpoints:
+                    self._endpoint_gone(peer, guid)
+                return
+            endpoint = EndpointData.read(sample.payload, peer.data.vendor)
+            is_writer = sample.writer[12:] == guids.PUBLICATIONS_WRITER
+            if endpoint.guid[:12] != peer.prefix or endpoint.is_writer != is_writer:
+                raise MalformedError("a participant announces an endpoint of another one")
+        except MalformedError as error:
+            self._events.add(EventKind.MALFORMED, sample.writer, f"{peer.host}: {error}")
+            return
+        if endpoint.guid in peer.endpoints:
+            if peer.endpoints[endpoint.guid] == endpoint:
+                return
+            self._endpoint_gone(peer, endpoint.guid)
+        if len(peer.endpoints) >= MAX_PEER_ENDPOINTS or self._remote_count >= MAX_ENDPOINTS:
+            text = f"{endpoint.topic!r} of {peer.host}: an endpoint more than are served"
+            self._events.add(EventKind.REFUSED, endpoint.guid, text)
+            return
+        peer.endpoints[endpoint.guid] = endpoint
+        self._remote.setdefault(endpoint.topic, {})[endpoint.guid] = endpoint
+        self._remote_count += 1
+        for local in tuple(self._local.get(endpoint.topic, {}).values()):
+            self._try(local, endpoint, peer)
+
+    def _endpoint_gone(self, peer: Peer, guid: bytes) -> None:
+        endpoint = peer.endpoints.pop(guid)
+        self._remote_count -= 1
+        remotes = self._remote[endpoint.topic]
+        del remotes[guid]
+        if not remotes:
+            del self._remote[endpoint.topic]
+        for local in tuple(self._local.get(endpoint.topic, {}).values()):
+            if guid in local.matched:
+                if isinstance(local, Writer):
+                    local.unmatch(guid)
+                else:
+                    self._unroute(local.unmatch(guid))
+                self._events.add(EventKind.UNMATCHED, guid, endpoint.topic)
+
+    # -- matching
+
+    def _try(self, local: Writer[Any] | Reader, remote: EndpointData, peer: Peer) -> None:
+        """Match two endpoints of one topic, if they fit."""
+        is_writer = isinstance(local, Writer)
+        if remote.is_writer == is_writer or remote.type_name != local.data.type_name:
+            return  # two types on one topic are two sets of pairs
+        offered, wanted = (local.data, remote) if is_writer else (remote, local.data)
+        reason = mismatch(offered.qos, wanted.qos)
+        if reason or remote.has_key or remote.expects_inline_qos:
+            reason = reason or ("samples with a key" if remote.has_key else "expects inline QoS")
+            self._events.add(EventKind.QOS, remote.guid, f"{remote.topic} of {peer.host}: {reason}")
+            return
+        address = peer.address_of(remote)
+        if address is None:
+            text = f"{remote.topic}: no address of it is at {peer.host}, where its participant is"
+            self._events.add(EventKind.REFUSED, remote.guid, text)
+            return
+        place = self._outbox.place(address)
+        self._events.add(EventKind.MATCHED, remote.guid, remote.topic)
+        if isinstance(local, Writer):
+            local.match(remote, place, self._now)
+        else:
+            self._route(local.match(remote, place, self._now))
+
+    def _route(self, proxy: WriterProxy) -> None:
+        self.routes[proxy.guid] = (*self.routes.get(proxy.guid, ()), proxy)
+
+    def _unroute(self, proxy: WriterProxy | None) -> None:
+        if proxy is None:
+            return
+        rest = tuple(x for x in self.routes[proxy.guid] if x is not proxy)
+        if rest:
+            self.routes[proxy.guid] = rest
+        else:
+            del self.routes[proxy.guid]
+
+    # -- our endpoints
+
+    def add(self, local: Writer[Any] | Reader, now: float) -> None:
+        """An endpoint of ours is ready: announce and match it."""
+        self._now = now
+        data = local.data
+        if isinstance(local, Writer):
+            self.writers[local.entity] = local
+        else:
+            self.readers[local.entity] = local
+        self._local.setdefault(data.topic, {})[local.entity] = local
+        about = self.publications if data.is_writer else self.subscriptions
+        about.put(data.guid, data.encode(), now)
+        for remote in tuple(self._remote.get(data.topic, {}).values()):
+            self._try(local, remote, self.peers[remote.guid[:12]])
+
+    def remove(self, local: Writer[Any] | Reader, now: float) -> None:
+        """An endpoint of ours is gone."""
+        self._now = now
+        data = local.data
+        locals_ = self._local.get(data.topic, {})
+        if locals_.pop(local.entity, None) is None:
+            return
+        if not locals_:
+            del self._local[data.topic]
+        if isinstance(local, Writer):
+            del self.writers[local.entity]
+            local.close()
+        else:
+            del self.readers[local.entity]
+            for guid in tuple(local.matched):
+                self._unroute(local.unmatch(guid))
+            local.close()
+        about = self.publications if data.is_writer else self.subscriptions
+        about.dispose(data.guid, p.disposal(data.guid), encode_key(p.ENDPOINT_GUID, data.guid), now)

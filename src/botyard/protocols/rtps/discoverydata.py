@@ -1,0 +1,234 @@
+"""What participants and endpoints say of themselves: samples of SPDP and SEDP (DDSI-RTPS 2.5, §8.5.3, §8.5.4 and §9.6.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from botyard.protocols.rtps import parameters as p
+from botyard.protocols.rtps.guids import (
+    BUILTIN_ENDPOINTS,
+    PARTICIPANT,
+    READER_KINDS,
+    WRITER_KINDS,
+    Address,
+    locator,
+    read_locator,
+)
+from botyard.protocols.rtps.limits import (
+    DEFAULT_LEASE_S,
+    MAX_LEASE_S,
+    MAX_LOCATORS,
+    MAX_NAME_BYTES,
+    MAX_USER_DATA_BYTES,
+)
+from botyard.protocols.rtps.parameters import Parameters
+from botyard.protocols.rtps.qos import Qos
+from botyard.protocols.rtps.wire import OURS, VENDOR, VERSION, Layout, MalformedError
+
+_GUID_BYTES: Final = 16
+
+
+def _guid(found: Parameters, pid: int) -> bytes:
+    value = found.get(pid, [b""])[0]
+    if len(value) < _GUID_BYTES:
+        raise MalformedError(f"no GUID in parameter 0x{pid:04x}")
+    return value[:_GUID_BYTES]
+
+
+def _vendor(found: Parameters) -> bytes:
+    return found.get(p.VENDORID, [b"\0\0"])[0][:2]
+
+
+def _locators(found: Parameters, pid: int, layout: Layout) -> tuple[Address, ...]:
+    addresses = (read_locator(value, layout) for value in found.get(pid, [])[:MAX_LOCATORS])
+    return tuple(dict.fromkeys(a for a in addresses if a is not None))
+
+
+def _user_data(found: Parameters, layout: Layout) -> bytes:
+    return p.octets(found[p.USER_DATA][0], layout, MAX_USER_DATA_BYTES) if p.USER_DATA in found else b""
+
+
+def _name(found: Parameters, pid: int, layout: Layout) -> str:
+    if pid not in found:
+        raise MalformedError(f"an endpoint without parameter 0x{pid:04x}")
+    return p.text(found[pid][0], layout, MAX_NAME_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class ParticipantData:
+    """A participant.
+
+    Attributes
+    ----------
+    guid : bytes
+    metatraffic, default : tuple of Address
+        Unicast addresses for discovery, and for data.
+    builtin : int
+        BUILTIN_ENDPOINT_SET.
+    lease : float
+        s.
+    user_data : bytes
+    vendor : bytes
+    domain : int or None
+        None: it does not say.
+    tag : str
+        Domain tag.
+    """
+
+    guid: bytes
+    metatraffic: tuple[Address, ...]
+    default: tuple[Address, ...]
+    builtin: int = BUILTIN_ENDPOINTS
+    lease: float = DEFAULT_LEASE_S
+    user_data: bytes = b""
+    vendor: bytes = VENDOR
+    domain: int | None = None
+    tag: str = ""
+
+    def encode(self) -> bytes:
+        """Payload of an SPDP sample."""
+        return p.sample(
+            (
+                p.parameter(p.PROTOCOL_VERSION, VERSION),
+                p.parameter(p.VENDORID, self.vendor),
+                p.parameter(p.PARTICIPANT_GUID, self.guid),
+                p.parameter(p.BUILTIN_ENDPOINT_SET, OURS.uint32.pack(self.builtin)),
+                p.parameter(p.LEASE_DURATION, p.duration(self.lease)),
+                *(p.parameter(p.METATRAFFIC_UNICAST_LOCATOR, locator(a)) for a in self.metatraffic),
+                *(p.parameter(p.DEFAULT_UNICAST_LOCATOR, locator(a)) for a in self.default),
+                p.parameter(p.USER_DATA, p.sequence(self.user_data)),
+            )
+        )
+
+    @classmethod
+    def read(cls, payload: bytes) -> ParticipantData:
+        """From an SPDP sample.
+
+        Raises
+        ------
+        MalformedError
+            It is not one, or lacks what it must have.
+        """
+        found, layout = p.read_list(payload)
+        guid = _guid(found, p.PARTICIPANT_GUID)
+        if guid[12:] != PARTICIPANT:
+            raise MalformedError(f"a participant with the entity id {guid[12:].hex()}")
+        builtin = found.get(p.BUILTIN_ENDPOINT_SET)
+        if builtin is None or len(builtin[0]) < 4:
+            raise MalformedError("a participant without its set of built-in endpoints")
+        domain = found.get(p.DOMAIN_ID)
+        lease = p.seconds(found[p.LEASE_DURATION][0], layout) if p.LEASE_DURATION in found else DEFAULT_LEASE_S
+        default = _locators(found, p.DEFAULT_UNICAST_LOCATOR, layout)
+        metatraffic = _locators(found, p.METATRAFFIC_UNICAST_LOCATOR, layout)
+        return cls(
+            guid,
+            metatraffic or default,
+            default or metatraffic,
+            layout.uint32.unpack_from(builtin[0])[0],
+            min(max(lease, 0.0), MAX_LEASE_S),
+            _user_data(found, layout),
+            _vendor(found),
+            p.integers(domain[0], layout, 1)[0] if domain else None,
+            p.text(found[p.DOMAIN_TAG][0], layout, MAX_NAME_BYTES) if p.DOMAIN_TAG in found else "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointData:
+    """A writer or reader.
+
+    Attributes
+    ----------
+    guid : bytes
+    topic, type_name : str
+        DDS names.
+    qos : Qos
+    user_data : bytes
+    locators : tuple of Address
+        None: those of its participant.
+    vendor : bytes
+        Of its participant.
+    expects_inline_qos : bool
+        A reader that wants QoS with each sample.
+    """
+
+    guid: bytes
+    topic: str
+    type_name: str
+    qos: Qos = field(default_factory=Qos)
+    user_data: bytes = b""
+    locators: tuple[Address, ...] = ()
+    vendor: bytes = VENDOR
+    expects_inline_qos: bool = False
+
+    @property
+    def is_writer(self) -> bool:
+        """Writer, or reader."""
+        return self.guid[15] in WRITER_KINDS
+
+    @property
+    def has_key(self) -> bool:
+        """Whether samples have a key; ROS messages have none."""
+        return self.guid[15] in (0x02, 0x07)
+
+    def encode(self) -> bytes:
+        """Payload of an SEDP sample."""
+        return p.sample(
+            (
+                p.parameter(p.ENDPOINT_GUID, self.guid),
+                p.parameter(p.PARTICIPANT_GUID, self.guid[:12] + PARTICIPANT),
+                p.parameter(p.PROTOCOL_VERSION, VERSION),
+                p.parameter(p.VENDORID, self.vendor),
+                p.parameter(p.TOPIC_NAME, p.string(self.topic)),
+                p.parameter(p.TYPE_NAME, p.string(self.type_name)),
+                *self.qos.parameters(),
+                p.parameter(p.USER_DATA, p.sequence(self.user_data)),
+                *(p.parameter(p.UNICAST_LOCATOR, locator(a)) for a in self.locators),
+            )
+        )
+
+    @classmethod
+    def read(cls, payload: bytes, vendor: bytes = VENDOR) -> EndpointData:
+        """From an SEDP sample of a participant of that vendor.
+
+        Raises
+        ------
+        MalformedError
+            It is not one, or lacks what it must have.
+        """
+        found, layout = p.read_list(payload)
+        guid = _guid(found, p.ENDPOINT_GUID if p.ENDPOINT_GUID in found else p.KEY_HASH)
+        if guid[15] not in WRITER_KINDS and guid[15] not in READER_KINDS:
+            raise MalformedError(f"an endpoint with the entity id {guid[12:].hex()}")
+        inline = found.get(p.EXPECTS_INLINE_QOS, [b"\0"])[0]
+        return cls(
+            guid,
+            _name(found, p.TOPIC_NAME, layout),
+            _name(found, p.TYPE_NAME, layout),
+            Qos.read(found, layout, guid[15] in WRITER_KINDS),
+            _user_data(found, layout),
+            _locators(found, p.UNICAST_LOCATOR, layout),
+            vendor,
+            bool(inline and inline[0]),
+        )
+
+
+def encode_key(pid: int, guid: bytes) -> bytes:
+    """Payload of a disposal: the key of a participant or endpoint alone."""
+    return p.sample((p.parameter(pid, guid),))
+
+
+def read_key(payload: bytes) -> bytes:
+    """GUID of a disposed participant or endpoint, from such a payload.
+
+    Raises
+    ------
+    MalformedError
+        There is none in it.
+    """
+    found, _ = p.read_list(payload)
+    return _guid(found, p.ENDPOINT_GUID if p.ENDPOINT_GUID in found else p.PARTICIPANT_GUID)
+
+
+__all__ = ["EndpointData", "ParticipantData", "encode_key", "read_key"]

@@ -1,0 +1,58 @@
+"""What has happened to a participant, for logs and metrics."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from enum import Enum
+from typing import NamedTuple
+
+from botyard.protocols.rtps.limits import MAX_EVENTS
+
+
+class EventKind(Enum):
+    """Kinds of events."""
+
+    MET = "participant found"
+    LEFT = "participant left"
+    LOST = "participant silent"
+    MATCHED = "matched"
+    UNMATCHED = "unmatched"
+    QOS = "incompatible QoS"
+    REFUSED = "refused"
+    MALFORMED = "malformed packet"
+
+
+class Event(NamedTuple):
+    """An event.
+
+    Attributes
+    ----------
+    kind : EventKind
+    guid : bytes
+        Of the participant or endpoint that it is about.
+    text : str
+        What happened.
+    """
+
+    kind: EventKind
+    guid: bytes
+    text: str
+
+
+class Events:
+    """The last events, and how many of each kind there were."""
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
+        self.counts: Counter[EventKind] = Counter()
+
+    def add(self, kind: EventKind, guid: bytes, text: str) -> None:
+        """Add an event."""
+        self.counts[kind] += 1
+        self._events.append(Event(kind, guid, text))
+
+    def take(self) -> list[Event]:
+        """The events since the last call, the oldest first."""
+        found = list(self._events)
+        self._events.clear()
+        return found

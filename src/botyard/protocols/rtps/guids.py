@@ -1,0 +1,73 @@
+"""GUIDs, entity ids, locators and ports (DDSI-RTPS 2.5, §9.3 and §9.6.1)."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, TypeAlias
+
+from botyard.protocols.rtps.wire import Layout
+
+Address: TypeAlias = tuple[str, int]
+"""IPv4 host in numbers, UDP port."""
+
+# entity ids of built-in endpoints (table 9.2)
+PARTICIPANT: Final = b"\x00\x00\x01\xc1"
+SPDP_WRITER: Final = b"\x00\x01\x00\xc2"
+SPDP_READER: Final = b"\x00\x01\x00\xc7"
+PUBLICATIONS_WRITER: Final = b"\x00\x00\x03\xc2"
+PUBLICATIONS_READER: Final = b"\x00\x00\x03\xc7"
+SUBSCRIPTIONS_WRITER: Final = b"\x00\x00\x04\xc2"
+SUBSCRIPTIONS_READER: Final = b"\x00\x00\x04\xc7"
+LIVELINESS_WRITER: Final = b"\x00\x02\x00\xc2"
+LIVELINESS_READER: Final = b"\x00\x02\x00\xc7"
+
+# bits of BUILTIN_ENDPOINT_SET (table 9.4)
+PUBLICATIONS_ANNOUNCER: Final = 1 << 2
+PUBLICATIONS_DETECTOR: Final = 1 << 3
+SUBSCRIPTIONS_ANNOUNCER: Final = 1 << 4
+SUBSCRIPTIONS_DETECTOR: Final = 1 << 5
+LIVELINESS_ANNOUNCER: Final = 1 << 10
+LIVELINESS_DETECTOR: Final = 1 << 11
+BUILTIN_ENDPOINTS: Final = 0xC3F
+"""Ours: participant, publications, subscriptions and liveliness, each announced and detected."""
+
+WRITER_WITHOUT_KEY: Final = 0x03
+READER_WITHOUT_KEY: Final = 0x04
+WRITER_KINDS: Final = (0x02, WRITER_WITHOUT_KEY)
+"""Last byte of the entity id of a user's writer: with and without key."""
+READER_KINDS: Final = (READER_WITHOUT_KEY, 0x07)
+
+GROUP: Final = "239.255.0.1"
+"""Multicast group of discovery."""
+LOOPBACK: Final = "127.0.0.1"
+UDP_V4: Final = 1
+"""Kind of locator; other kinds (shared memory, TCP, IPv6) are ignored."""
+_LOCATOR: Final = Struct("<iI12x4B")
+LOCATOR_BYTES: Final = 24
+
+
+def discovery_port(domain: int) -> int:
+    """Port of discovery by multicast (§9.6.1.1)."""
+    return 7400 + 250 * domain
+
+
+def unicast_port(domain: int, index: int) -> int:
+    """Port of discovery by unicast of the participant with that index; ours takes data there, too."""
+    return 7410 + 250 * domain + 2 * index
+
+
+def locator(address: Address) -> bytes:
+    """A locator (§9.3.2.4)."""
+    host, port = address
+    return _LOCATOR.pack(UDP_V4, port, *map(int, host.split(".")))
+
+
+def read_locator(value: bytes, layout: Layout) -> Address | None:
+    """The address of a locator; None if it is none that a datagram for one host can be sent to."""
+    if len(value) < LOCATOR_BYTES:
+        return None
+    kind, port = layout.number.unpack_from(value)
+    first = value[20]
+    if kind != UDP_V4 or not 0 < port < 65536 or first == 0 or first >= 224:
+        return None
+    return f"{first}.{value[21]}.{value[22]}.{value[23]}", port

@@ -1,0 +1,209 @@
+"""What waits to be sent: submessages for one address share datagrams, which leave no faster than a default socket buffer takes them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+from typing import Final, Protocol
+
+from botyard.protocols.rtps.guids import Address
+from botyard.protocols.rtps.limits import (
+    MAX_DATAGRAM_BYTES,
+    MAX_LOCAL_DATAGRAM_BYTES,
+    MAX_PLACES,
+    MAX_QUEUED_BYTES,
+    PACE_BURST_BYTES,
+    PACE_BYTES_PER_S,
+)
+from botyard.protocols.rtps.wire import INFO_DST_NOBODY, header, info_dst, info_ts
+from botyard.protocols.tokenbucket import TokenBucket
+
+_HEAD_BYTES: Final = 32
+"""Header and INFO_TS."""
+_INFO_DST_BYTES: Final = 16
+_MAX_SINGLE: Final = 1024
+"""Most datagrams that wait beside the addresses' own queues."""
+
+
+class Job(Protocol):
+    """Something long to send, of which a part is made whenever the pace allows: a sample in fragments, what a reader has asked for."""
+
+    def step(self, place: Place, now: float) -> bool:
+        """Add about a datagram's worth of submessages; whether that was all."""
+        ...
+
+
+class Place:
+    """An address, and what waits for it; made by `Outbox.place`.
+
+    Attributes
+    ----------
+    address : Address
+    jobs : deque of Job
+        Sent behind all that waits in datagrams.
+    """
+
+    __slots__ = (
+        "_bucket",
+        "_destination",
+        "_outbox",
+        "_parts",
+        "_queue",
+        "_queued",
+        "_size",
+        "address",
+        "jobs",
+        "limit",
+    )
+
+    def __init__(self, outbox: Outbox, address: Address, limit: int, now: float) -> None:
+        self._outbox = outbox
+        self.address = address
+        self.limit = limit
+        self.jobs: deque[Job] = deque()
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._destination = b""
+        self._queue: deque[bytes] = deque()
+        self._queued = 0
+        self._bucket = TokenBucket(PACE_BYTES_PER_S, PACE_BURST_BYTES, now)
+
+    def add(self, submessage: bytes, destination: bytes = b"") -> None:
+        """Add a submessage to the current datagram.
+
+        Parameters
+        ----------
+        submessage : bytes
+            Its length is a multiple of 4.
+        destination : bytes
+            GUID prefix of the participant that it is for; empty: for all at this address.
+        """
+        parts = self._parts
+        if not parts:
+            self._begin(parts)
+        elif self._size + len(submessage) + _INFO_DST_BYTES > self.limit:
+            self.flush()
+            parts = self._parts
+            self._begin(parts)
+        if destination != self._destination:
+            parts.append(info_dst(destination) if destination else INFO_DST_NOBODY)
+            self._size += _INFO_DST_BYTES
+            self._destination = destination
+        parts.append(submessage)
+        self._size += len(submessage)
+
+    def _begin(self, parts: list[bytes]) -> None:
+        parts.append(self._outbox.head)
+        self._size = _HEAD_BYTES
+        self._destination = b""
+        self._outbox.busy[self] = None
+
+    def flush(self) -> None:
+        """End the current datagram. If too much waits already, it is dropped: reliable readers will ask for it."""
+        if not self._parts:
+            return
+        if self._queued + self._size <= MAX_QUEUED_BYTES:
+            self._queue.append(b"".join(self._parts))
+            self._queued += self._size
+        else:
+            self._outbox.dropped += 1
+        self._parts = []
+
+    def start(self, job: Job) -> None:
+        """Take a job on."""
+        self.jobs.append(job)
+        self._outbox.busy[self] = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing waits."""
+        return not (self._parts or self._queue or self.jobs)
+
+    def drain(self, now: float, out: list[tuple[bytes, Address]]) -> float:
+        """Move datagrams to `out` as the pace allows; how long to wait for the next ones, s, or 0: nothing waits."""
+        self.flush()
+        bucket, queue, jobs = self._bucket, self._queue, self.jobs
+        while queue or jobs:
+            wait = bucket.wait(now)
+            if wait > 0.0:
+                return wait
+            if queue:
+                datagram = queue.popleft()
+                self._queued -= len(datagram)
+                bucket.spend(now, len(datagram))
+                out.append((datagram, self.address))
+            else:
+                job = jobs.popleft()
+                if not job.step(self, now):
+                    jobs.append(job)  # they take turns
+                self.flush()
+        return 0.0
+
+
+class Outbox:
+    """All addresses.
+
+    Parameters
+    ----------
+    prefix : bytes
+        GUID prefix of our participant.
+    hosts : collection of str
+        Addresses of this host: datagrams to them may be longer.
+    now : float
+        The caller's clock, s.
+
+    Attributes
+    ----------
+    head : bytes
+        Header and timestamp of the next datagrams.
+    busy : dict of Place
+        Addresses for which something waits.
+    dropped : int
+        Datagrams for which there was no room.
+    """
+
+    def __init__(self, prefix: bytes, hosts: Collection[str], now: float) -> None:
+        self._header = header(prefix)
+        self._hosts = frozenset(hosts)
+        self._now = now
+        self._places: dict[Address, Place] = {}
+        self._single: list[tuple[bytes, Address]] = []
+        self.head = b""
+        self.busy: dict[Place, None] = {}
+        self.dropped = 0
+
+    def stamp(self, now: float, wall: float) -> None:
+        """It is `now`; `wall`: since 1970, s, as peers are told."""
+        if now != self._now or not self.head:
+            self._now = now
+            self.head = self._header + info_ts(wall)
+
+    def place(self, address: Address) -> Place:
+        """The place of an address."""
+        place = self._places.get(address)
+        if place is None:
+            if len(self._places) >= MAX_PLACES:  # those of participants that have gone
+                self._places = {a: x for a, x in self._places.items() if not x.is_idle}
+            local = address[0] in self._hosts or address[0].startswith("127.")
+            limit = MAX_LOCAL_DATAGRAM_BYTES if local else MAX_DATAGRAM_BYTES
+            place = self._places[address] = Place(self, address, limit, self._now)
+        return place
+
+    def send(self, address: Address, *submessages: bytes) -> None:
+        """Send a datagram of its own, without pace: for announcements, which are few and short."""
+        if len(self._single) < _MAX_SINGLE:
+            self._single.append((b"".join((self.head, *submessages)), address))
+        else:
+            self.dropped += 1
+
+    def drain(self, now: float) -> tuple[list[tuple[bytes, Address]], float]:
+        """Datagrams that may leave now, and when the next ones may, s (infinity: there are none)."""
+        out, self._single = self._single, []
+        later = float("inf")
+        for place in tuple(self.busy):
+            wait = place.drain(now, out)
+            if wait > 0.0:
+                later = min(later, now + wait)
+            else:
+                del self.busy[place]
+        return out, later

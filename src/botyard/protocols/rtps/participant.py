@@ -1,0 +1,385 @@
+"""An RTPS participant without sockets, threads or clocks: packets go in with their source and the time, datagrams come out.
+
+A caller does this in a loop, whenever packets have come, something was written, or the time has come that `Participant.due` named::
+
+    participant.feed(packet, source, now)  # for each packet
+    wake_at = participant.due(now)
+    for datagram, address in participant.out():
+        ...  # send; an address that is `guids.GROUP` on every interface
+
+Sources: OMG DDSI-RTPS 2.5; what Fast DDS and Cyclone DDS do where it leaves a choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final
+
+from botyard.errors import WorldError
+from botyard.protocols.rtps import guids, wire
+from botyard.protocols.rtps.discovery import LEASE_S, Discovery
+from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData
+from botyard.protocols.rtps.events import Event, EventKind, Events
+from botyard.protocols.rtps.guids import Address
+from botyard.protocols.rtps.history import KeepLast
+from botyard.protocols.rtps.limits import MAX_NAME_BYTES, MAX_SAMPLE_BYTES, MAX_USER_DATA_BYTES
+from botyard.protocols.rtps.outbox import Outbox
+from botyard.protocols.rtps.parameters import INFINITE, NO_INLINE_QOS, InlineQos, read_inline
+from botyard.protocols.rtps.peers import Peer
+from botyard.protocols.rtps.qos import Qos
+from botyard.protocols.rtps.reader import Inbox, Reader, Sample
+from botyard.protocols.rtps.wire import ANY, LAYOUTS, LITTLE, Layout, MalformedError
+from botyard.protocols.rtps.writer import Heralds, TopicWriter, Writer
+
+SCAN_EVERY_S: Final = 0.05
+"""How often writers whose readers have not acknowledged all, and samples in fragments, are looked at, s."""
+_BUILTIN_KIND: Final = 0xC0
+_MAX_ENTITIES: Final = 0xFFFFFF
+
+
+class Participant:
+    """A participant of a domain.
+
+    Parameters
+    ----------
+    prefix : bytes
+        12 bytes: `wire.VENDOR` and 10 random ones, others at each start.
+    addresses : sequence of Address
+        Where it can be reached by unicast: one for each interface.
+    announce_to : sequence of Address
+        Where it announces itself: the multicast group, and addresses where participants may be.
+    now : float
+        The caller's clock, s.
+    epoch : float
+        What must be added to `now` for the time since 1970, s: peers see it as the time at which a sample was sent.
+    domain : int
+    hosts : collection of str
+        Addresses of this host; those in `addresses` are.
+    user_data : bytes
+        Of the participant; in ROS 2 its enclave.
+
+    Attributes
+    ----------
+    guid : bytes
+        16 bytes.
+    epoch : float
+        See above; may be set when the system's clock was.
+    """
+
+    def __init__(
+        self,
+        prefix: bytes,
+        addresses: Sequence[Address],
+        announce_to: Sequence[Address],
+        now: float,
+        epoch: float,
+        *,
+        domain: int = 0,
+        hosts: Collection[str] = (),
+        user_data: bytes = b"",
+    ) -> None:
+        if len(prefix) != wire.PREFIX_BYTES:
+            raise WorldError(f"GUID prefix: expected {wire.PREFIX_BYTES} bytes, found {len(prefix)}")
+        self.guid = prefix + guids.PARTICIPANT
+        self.epoch = epoch
+        self._prefix = prefix
+        self._addresses = tuple(addresses)
+        self._now = now
+        self._events = Events()
+        self._outbox = Outbox(prefix, {*hosts, *(host for host, _ in addresses)}, now)
+        self._outbox.stamp(now, now + epoch)
+        self._heralds = Heralds()
+        self._inbox = Inbox(self._events)
+        about = ParticipantData(self.guid, self._addresses, self._addresses, lease=LEASE_S, user_data=user_data)
+        self._discovery = Discovery(
+            about, announce_to, domain, self._outbox, self._heralds, self._inbox, self._events, now
+        )
+        self._routes = self._discovery.routes
+        self._writers = self._discovery.writers
+        self._peers = self._discovery.peers
+        self._next_entity = 0
+        self._scan_at = now
+        self._out: list[tuple[bytes, Address]] = []
+
+    # -- our endpoints
+
+    def writer(
+        self,
+        topic: str,
+        type_name: str,
+        qos: Qos,
+        now: float,
+        *,
+        user_data: bytes = b"",
+        changed: Callable[[], None] = lambda: None,
+    ) -> TopicWriter:
+        """A writer of a topic without keys.
+
+        Parameters
+        ----------
+        topic, type_name : str
+            DDS names.
+        qos : Qos
+        now : float
+            s.
+        user_data : bytes
+        changed : callable
+            Called when readers have come or gone.
+
+        Raises
+        ------
+        WorldError
+            A name or the user data is too long.
+        """
+        data = self._describe(guids.WRITER_WITHOUT_KEY, topic, type_name, qos, user_data)
+        writer = TopicWriter(data, self._outbox, self._heralds, KeepLast(qos.depth), changed)
+        self._discovery.add(writer, now)
+        return writer
+
+    def reader(
+        self,
+        topic: str,
+        type_name: str,
+        take: Callable[[Sample], None],
+        qos: Qos,
+        now: float,
+        *,
+        user_data: bytes = b"",
+        limit: int = MAX_SAMPLE_BYTES,
+        changed: Callable[[], None] = lambda: None,
+    ) -> Reader:
+        """A reader of a topic without keys.
+
+        Parameters
+        ----------
+        take : callable
+            Called with each `Sample`, from within `feed`.
+        limit : int
+            Longest sample that is taken, bytes.
+
+        The others are those of `writer`.
+        """
+        data = self._describe(guids.READER_WITHOUT_KEY, topic, type_name, qos, user_data)
+        reader = Reader(data, self._inbox, take, limit, changed)
+        self._discovery.add(reader, now)
+        return reader
+
+    def _describe(self, kind: int, topic: str, type_name: str, qos: Qos, user_data: bytes) -> EndpointData:
+        for what, name in (("topic", topic), ("type", type_name)):
+            if len(name.encode()) >= MAX_NAME_BYTES:
+                raise WorldError(f"DDS {what}: expected at most {MAX_NAME_BYTES - 1} bytes, found {len(name.encode())}")
+        if len(user_data) > MAX_USER_DATA_BYTES:
+            raise WorldError(f"user data: expected at most {MAX_USER_DATA_BYTES} bytes, found {len(user_data)}")
+        while True:  # a number is used again only after 16 million others
+            self._next_entity = self._next_entity % _MAX_ENTITIES + 1
+            entity = self._next_entity.to_bytes(3, "big") + bytes((kind,))
+            if entity not in self._writers and entity not in self._discovery.readers:
+                break
+        return EndpointData(self._prefix + entity, topic, type_name, qos, user_data, self._addresses)
+
+    def remove(self, endpoint: Writer[Any] | Reader, now: float) -> None:
+        """Close a writer or reader, and tell all."""
+        self._discovery.remove(endpoint, now)
+
+    def describe(self, user_data: bytes) -> None:
+        """Give the participant other user data."""
+        self._discovery.describe(user_data)
+
+    # -- what is known
+
+    @property
+    def peers(self) -> list[Peer]:
+        """Remote participants."""
+        return list(self._peers.values())
+
+    def endpoint(self, guid: bytes) -> EndpointData | None:
+        """A remote endpoint."""
+        peer = self._peers.get(guid[:12])
+        return None if peer is None else peer.endpoints.get(guid)
+
+    def take_events(self) -> list[Event]:
+        """What has happened since the last call; at most `limits.MAX_EVENTS`, the last ones."""
+        return self._events.take()
+
+    def count(self, kind: EventKind) -> int:
+        """How often something has happened."""
+        return self._events.counts[kind]
+
+    @property
+    def dropped(self) -> int:
+        """Datagrams that were not sent because too much waited for their address."""
+        return self._outbox.dropped
+
+    # -- time
+
+    def due(self, now: float) -> float:
+        """Do what is due, and make datagrams of all that was written; when to call it next, s."""
+        self._now = now
+        self._outbox.stamp(now, now + self.epoch)
+        later = self._discovery.due(now)
+        heralds, inbox = self._heralds, self._inbox
+        if now >= self._scan_at:
+            self._scan_at = now + SCAN_EVERY_S
+            for writer in tuple(heralds.waiting):
+                if now >= writer.remind_at and not writer.remind(now):
+                    heralds.waiting.pop(writer, None)
+            for proxy in tuple(inbox.assembling):
+                proxy.give_up_stale(now)
+        for proxy, at in tuple(inbox.asking.items()):
+            if now >= at:
+                again = proxy.ask(now)
+                if again:
+                    inbox.asking[proxy] = again
+                else:
+                    inbox.asking.pop(proxy, None)
+        for writer in tuple(heralds.fresh):
+            writer.herald(now)
+        heralds.fresh.clear()
+        out, paced = self._outbox.drain(now)
+        self._out += out
+        if heralds.waiting or inbox.assembling:
+            later = min(later, self._scan_at)
+        return min(later, paced, *inbox.asking.values(), INFINITE)
+
+    def out(self) -> list[tuple[bytes, Address]]:
+        """Datagrams to send now, and where to."""
+        out, self._out = self._out, []
+        return out
+
+    def leave(self, now: float) -> None:
+        """Tell all that this participant goes; `out` has the datagrams."""
+        self._outbox.stamp(now, now + self.epoch)
+        self._discovery.leave()
+        self._out += self._outbox.drain(now)[0]
+
+    # -- packets
+
+    def feed(self, packet: bytes, source: Address, now: float) -> None:
+        """A packet has come. Whatever its bytes are, nothing is raised but by a reader's callable."""
+        if len(packet) < wire.HEADER_BYTES or packet[:4] != wire.MAGIC or packet[4] != wire.VERSION[0]:
+            self._events.add(EventKind.MALFORMED, b"", f"{source[0]}: not RTPS 2")
+            return
+        prefix = packet[8:20]
+        if prefix == self._prefix:
+            return
+        self._now = now
+        self._outbox.stamp(now, now + self.epoch)
+        try:
+            self._message(packet, prefix, source, now)
+        except MalformedError as error:
+            self._events.add(EventKind.MALFORMED, prefix + guids.PARTICIPANT, f"{source[0]}: {error}")
+
+    def _message(self, packet: bytes, prefix: bytes, source: Address, now: float) -> None:
+        peer = self._peers.get(prefix)
+        if peer is not None:
+            peer.heard = now
+        is_for_us = True
+        stamp = 0.0
+        for kind, flags, at, end in wire.submessages(packet):
+            layout = LAYOUTS[flags & LITTLE]
+            if kind == wire.INFO_TS:
+                stamp = _stamp(packet, at, end, flags, layout)
+            elif kind == wire.INFO_DST:
+                destination = packet[at : at + wire.PREFIX_BYTES] if end - at >= wire.PREFIX_BYTES else b""
+                is_for_us = destination == self._prefix or destination == wire.NOBODY
+                if peer is not None and not peer.host and destination == self._prefix:
+                    self._discovery.proved(peer, source[0], now)
+            elif kind == wire.INFO_SRC:
+                if end - at < 20:
+                    raise MalformedError(f"INFO_SRC of {end - at} bytes")
+                prefix = packet[at + 8 : at + 20]
+                if prefix == self._prefix:
+                    return
+                peer = self._peers.get(prefix)
+            elif not is_for_us:
+                continue
+            elif kind == wire.DATA:
+                self._data(packet, at, end, flags, layout, prefix, source, stamp, now)
+                if peer is None:
+                    peer = self._peers.get(prefix)
+            elif peer is None or not peer.host:
+                continue  # nothing else counts before it is known where a participant is
+            elif kind == wire.HEARTBEAT:
+                heartbeat = wire.read_heartbeat(packet, at, end, layout)
+                for proxy in self._routes.get(prefix + heartbeat.writer, ()):
+                    if heartbeat.reader in (ANY, proxy.reader.entity):
+                        proxy.heartbeat(heartbeat, bool(flags & wire.FINAL), now)
+            elif kind == wire.ACKNACK:
+                acknack = wire.read_acknack(packet, at, end, layout)
+                writer = self._writers.get(acknack.writer)
+                if writer is not None:
+                    writer.acknack(prefix + acknack.reader, acknack, bool(flags & wire.FINAL), now)
+            else:
+                self._rare(kind, flags, packet, at, end, layout, prefix, stamp, now)
+
+    def _data(
+        self, packet: bytes, at: int, end: int, flags: int, layout: Layout, prefix: bytes, source: Address, stamp: float, now: float
+    ) -> None:  # fmt: skip
+        data = wire.read_data(packet, at, end, layout)
+        at = data.inline
+        inline = NO_INLINE_QOS
+        if flags & wire.INLINE_QOS:
+            inline, at = read_inline(packet, at, end, layout)
+        if data.writer == guids.SPDP_WRITER:
+            if flags & wire.WITH_DATA:
+                self._discovery.announced(prefix, data.number, packet[at:end], source, now)
+            elif inline.status:
+                self._discovery.disposed(prefix, inline.key, packet[at:end])
+            return
+        proxies = self._routes.get(prefix + data.writer)
+        if not proxies:
+            return
+        if flags & wire.WITH_DATA and end - at >= 4:
+            payload = packet[at:end]
+            sample: Sample | None = Sample(payload, proxies[0].guid, data.number, inline.related, stamp)
+        elif data.writer[3] & _BUILTIN_KIND == _BUILTIN_KIND:
+            sample = Sample(packet[at:end], proxies[0].guid, data.number, None, stamp, inline.status, inline.key)
+        else:
+            sample = None  # a disposal: topics without keys have none that matters
+        for proxy in proxies:
+            if data.reader in (ANY, proxy.reader.entity):
+                proxy.sample(data.number, sample)
+
+    def _rare(
+        self, kind: int, flags: int, packet: bytes, at: int, end: int, layout: Layout, prefix: bytes, stamp: float, now: float
+    ) -> None:  # fmt: skip
+        """Submessages that come seldom."""
+        if kind == wire.DATA_FRAG:
+            head = wire.read_data_frag(packet, at, end, layout)
+            inline: InlineQos = NO_INLINE_QOS
+            at = head.inline
+            if flags & wire.INLINE_QOS:
+                inline, at = read_inline(packet, at, end, layout)
+            if flags & wire.FRAGMENT_WITH_KEY:
+                return
+            for proxy in self._routes.get(prefix + head.writer, ()):
+                if head.reader in (ANY, proxy.reader.entity):
+                    proxy.fragment(head, packet[at:end], inline, stamp, now)
+        elif kind == wire.GAP:
+            gap = wire.read_gap(packet, at, end, layout)
+            for proxy in self._routes.get(prefix + gap.writer, ()):
+                if gap.reader in (ANY, proxy.reader.entity):
+                    proxy.gap(gap)
+        elif kind == wire.NACK_FRAG:
+            nack = wire.read_nack_frag(packet, at, end, layout)
+            writer = self._writers.get(nack.writer)
+            if writer is not None:
+                writer.nack_frag(prefix + nack.reader, nack, now)
+        elif kind == wire.HEARTBEAT_FRAG:
+            reader, author, number, _ = wire.read_heartbeat_frag(packet, at, end, layout)
+            for proxy in self._routes.get(prefix + author, ()):
+                if reader in (ANY, proxy.reader.entity):
+                    proxy.heartbeat_frag(number, now)
+
+
+def _stamp(packet: bytes, at: int, end: int, flags: int, layout: Layout) -> float:
+    """The time of an INFO_TS, s since 1970; 0: there is none."""
+    if flags & wire.INVALIDATE:
+        return 0.0
+    if end - at < 8:
+        raise MalformedError(f"INFO_TS of {end - at} bytes")
+    whole, fraction = layout.time.unpack_from(packet, at)
+    return float(whole + fraction / 0x100000000)
+
+
+__all__ = ["Participant"]

@@ -1,0 +1,516 @@
+"""Writers: what readers are told, and what they are sent again (DDSI-RTPS 2.5, §8.4.7 … §8.4.9: the stateful writer)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+from botyard.protocols.rtps import wire
+from botyard.protocols.rtps.discoverydata import EndpointData
+from botyard.protocols.rtps.history import Directed, Fragmented, History, KeepInstances, KeepLast, Kept
+from botyard.protocols.rtps.limits import (
+    FRAGMENT_BYTES,
+    LARGE_FRAGMENT_BYTES,
+    LARGE_SAMPLE_BYTES,
+    MAX_ASSEMBLIES,
+    MAX_DATA_BYTES,
+    MAX_FRAGMENTS_AGAIN,
+    MAX_LOCAL_DATA_BYTES,
+    MAX_LOCAL_DATAGRAM_BYTES,
+    MAX_UNANSWERED,
+    RESEND_BURST_BYTES,
+    RESEND_BYTES_PER_S,
+)
+from botyard.protocols.rtps.outbox import Outbox, Place
+from botyard.protocols.rtps.wire import ANY
+from botyard.protocols.tokenbucket import TokenBucket
+
+REMIND_AFTER_S: Final = 0.15
+"""From the last sample to the first HEARTBEAT that demands an answer, s; then twice as long each time."""
+REMIND_AT_MOST_S: Final = 8.0
+DEMAND_EVERY_S: Final = 1.0
+"""In a stream of samples, their HEARTBEATs demand an answer no more often than this, s: readers speak unasked when something is missing."""
+_HEADS_BYTES: Final = 64
+"""Room for heads of submessages in a datagram."""
+
+H = TypeVar("H", bound=History)
+
+
+@dataclass(slots=True)
+class Heralds:
+    """Writers that have something to say.
+
+    Attributes
+    ----------
+    fresh : dict of Writer
+        They have written since the last datagrams left.
+    waiting : dict of Writer
+        Readers have not acknowledged all.
+    """
+
+    fresh: dict[Writer[Any], None] = field(default_factory=dict)
+    waiting: dict[Writer[Any], None] = field(default_factory=dict)
+
+
+class ReaderProxy:
+    """What a writer knows of a reader.
+
+    Attributes
+    ----------
+    place : Place
+        Where it is sent to.
+    start : int
+        Samples up to this number are not for it.
+    acked : int
+        It has all up to this number.
+    wanted : int
+        Highest number that was sent to it alone.
+    sent : int
+        Highest number that was sent on its demand.
+    count : int
+        Of its last ACKNACK; `fragment_count`: of its last NACK_FRAG.
+    unanswered : int
+        HEARTBEATs since it spoke.
+    requested : list of int
+        Numbers that it asks for, falling.
+    """
+
+    __slots__ = (
+        "acked", "bucket", "count", "entity", "fragment_count", "guid", "is_reliable", "is_served", "joined", "place", "prefix",
+        "requested", "sent", "start", "unanswered", "wanted",
+    )  # fmt: skip
+
+    def __init__(self, guid: bytes, place: Place, is_reliable: bool, start: int, last: int, now: float) -> None:
+        self.guid, self.prefix, self.entity = guid, guid[:12], guid[12:]
+        self.place = place
+        self.is_reliable = is_reliable
+        self.start = self.acked = start
+        self.joined = last
+        self.wanted = self.sent = 0
+        self.count = self.fragment_count = -wire.MAX_COUNT
+        self.unanswered = 0
+        self.requested: list[int] = []
+        self.is_served = False
+        self.bucket = TokenBucket(RESEND_BYTES_PER_S, RESEND_BURST_BYTES, now)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it is not waited for."""
+        return self.unanswered >= MAX_UNANSWERED
+
+    def may_have(self, number: int, size: int, now: float) -> bool:
+        """Whether it may get a sample on its demand now: the first time always, again as its budget allows."""
+        if self.sent < number <= self.joined:
+            self.sent = number
+            return True
+        if self.bucket.wait(now) > 0.0:
+            return False
+        self.bucket.spend(now, size)
+        return True
+
+
+class Writer(Generic[H]):
+    """A writer; made by `Participant.writer`.
+
+    Attributes
+    ----------
+    data : EndpointData
+        What others are told of it.
+    number : int
+        Sequence number of the last sample.
+    matched : dict of EndpointData
+        Its readers, by GUID.
+    """
+
+    def __init__(
+        self,
+        data: EndpointData,
+        outbox: Outbox,
+        heralds: Heralds,
+        history: H,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.data = data
+        self.guid = data.guid
+        self.entity = data.guid[12:]
+        self.number = 0
+        self.matched: dict[bytes, EndpointData] = {}
+        self.changed = changed
+        self._outbox = outbox
+        self._heralds = heralds
+        self._history = history
+        self._keeps = data.qos.is_kept
+        self._proxies: dict[bytes, ReaderProxy] = {}
+        self._places: tuple[Place, ...] = ()
+        self._reliable: tuple[ReaderProxy, ...] = ()
+        self._reliable_places: tuple[Place, ...] = ()
+        self._pair = ANY + self.entity
+        self._max_data = MAX_DATA_BYTES
+        self._broadcast = 0
+        self._count = 0
+        self._demand_at = 0.0
+        self._reminded = 0
+        self.remind_at = 0.0
+        self._sending: set[tuple[Place, int]] = set()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a sample has a use: there are readers, or it is kept for those to come."""
+        return self._keeps or bool(self._proxies)
+
+    @property
+    def kept(self) -> History:
+        """What it keeps."""
+        return self._history
+
+    # -- readers come and go
+
+    def match(self, reader: EndpointData, place: Place, now: float) -> None:
+        """A reader has come."""
+        is_reliable = reader.qos.reliable and self.data.qos.reliable
+        start = 0 if self._keeps and reader.qos.is_kept else self.number
+        proxy = ReaderProxy(reader.guid, place, is_reliable, start, self.number, now)
+        self._proxies[reader.guid] = proxy
+        self.matched[reader.guid] = reader
+        self._arrange()
+        if is_reliable:
+            self._heartbeat(proxy, final=False)
+            if proxy.acked < self.number:
+                self._wait(now)
+        self.changed()
+
+    def unmatch(self, guid: bytes) -> None:
+        """A reader has gone."""
+        proxy = self._proxies.pop(guid, None)
+        if proxy is not None:
+            proxy.requested.clear()
+            del self.matched[guid]
+            self._arrange()
+            self._progress()
+            self.changed()
+
+    def move(self, guid: bytes, place: Place) -> None:
+        """A reader has another address."""
+        self._proxies[guid].place = place
+        self._arrange()
+
+    def close(self) -> None:
+        """Send nothing more."""
+        for guid in tuple(self._proxies):
+            self.unmatch(guid)
+        self._history.clear()
+        self._heralds.fresh.pop(self, None)
+        self._heralds.waiting.pop(self, None)
+
+    def _arrange(self) -> None:
+        proxies = self._proxies.values()
+        self._places = tuple({p.place: None for p in proxies})
+        self._reliable = tuple(p for p in proxies if p.is_reliable)
+        self._reliable_places = tuple({p.place: None for p in self._reliable})
+        is_local = bool(self._places) and all(p.limit >= MAX_LOCAL_DATAGRAM_BYTES for p in self._places)
+        self._max_data = MAX_LOCAL_DATA_BYTES if is_local else MAX_DATA_BYTES
+        self._sending = {entry for entry in self._sending if entry[0] in self._places}
+
+    # -- writing
+
+    def write(self, payload: bytes, now: float, inline: bytes = b"") -> None:
+        """Send a sample to all readers. Nothing is done when nobody wants it. Never waits.
+
+        Parameters
+        ----------
+        payload : bytes
+            With its 4 bytes of encapsulation.
+        now : float
+            The caller's clock, s.
+        inline : bytes
+            Inline QoS with its sentinel, or nothing.
+        """
+        if not self._keeps and not self._proxies:
+            return
+        self.number += 1
+        sample = self._sample(self._pair, payload, inline)
+        self._keep(sample)
+        self._send(sample, now)
+
+    def _keep(self, sample: Kept) -> None:
+        raise NotImplementedError
+
+    def _sample(self, pair: bytes, payload: bytes, inline: bytes) -> bytes | Fragmented:
+        if len(payload) <= self._max_data:
+            return wire.data(pair, self.number, payload, inline)
+        size = FRAGMENT_BYTES if len(payload) < LARGE_SAMPLE_BYTES else LARGE_FRAGMENT_BYTES
+        return Fragmented(payload, inline, size)
+
+    def _send(self, sample: bytes | Fragmented, now: float) -> None:
+        """To all readers."""
+        self._broadcast = self.number
+        if isinstance(sample, Fragmented):
+            for place in self._places:
+                self._send_fragments(place, b"", ANY, self.number, sample)
+        else:
+            for place in self._places:
+                place.add(sample)
+        if self._reliable:
+            self._heralds.fresh[self] = None
+
+    def write_to(self, guid: bytes, payload: bytes, now: float, inline: bytes = b"") -> bool:
+        """Send a sample to one reader; for all others its number is irrelevant. False: that reader is not matched."""
+        proxy = self._proxies.get(guid)
+        if proxy is None:
+            return False
+        before = max(self._broadcast, proxy.wanted, proxy.start)
+        self.number += 1
+        sample = self._sample(proxy.entity + self.entity, payload, inline)
+        self._keep(Directed(sample, guid))
+        if before < self.number - 1:  # those between were for others
+            gap = wire.gap(proxy.entity, self.entity, before + 1, self.number)
+            proxy.place.add(gap, proxy.prefix)
+        proxy.wanted = self.number
+        if isinstance(sample, Fragmented):
+            self._send_fragments(proxy.place, proxy.prefix, proxy.entity, self.number, sample)
+        else:
+            proxy.place.add(sample, proxy.prefix)
+            if proxy.is_reliable:
+                self._heartbeat(proxy, final=False)
+        if proxy.is_reliable:
+            self._wait(now)
+        return True
+
+    def _send_fragments(
+        self, place: Place, destination: bytes, reader: bytes, number: int, sample: Fragmented, only: list[int] | None = None
+    ) -> None:  # fmt: skip
+        if (place, number) not in self._sending:
+            self._sending.add((place, number))
+            place.start(_FragmentJob(self, number, sample, destination, reader, only))
+
+    def fragments_sent(self, place: Place, number: int) -> None:
+        """All fragments of a sample have left for an address: now its readers may say what they lack."""
+        self._sending.discard((place, number))
+        for proxy in self._reliable:
+            if proxy.place is place and proxy.acked < number and proxy.start < number:
+                self._heartbeat(proxy, final=False)
+
+    # -- heartbeats
+
+    def _next_count(self) -> int:
+        self._count = self._count % wire.MAX_COUNT + 1
+        return self._count
+
+    def _heartbeat(self, proxy: ReaderProxy, final: bool) -> None:
+        first = max(self._history.first(self.number), proxy.start + 1)
+        submessage = wire.heartbeat(proxy.entity, self.entity, first, self.number, self._next_count(), final)
+        proxy.place.add(submessage, proxy.prefix)
+        if not final:
+            proxy.unanswered += 1
+
+    def greeting(self, reader: bytes) -> bytes:
+        """A HEARTBEAT to a reader of a participant that has not answered yet."""
+        return wire.heartbeat(reader, self.entity, self._history.first(self.number), self.number, self._next_count())
+
+    def _wait(self, now: float) -> None:
+        self._reminded = 0
+        self.remind_at = now + REMIND_AFTER_S
+        self._heralds.waiting[self] = None
+
+    def herald(self, now: float) -> None:
+        """Add a HEARTBEAT to the datagrams of samples that are about to leave."""
+        is_demanding = now >= self._demand_at
+        if is_demanding:
+            self._demand_at = now + DEMAND_EVERY_S
+            for proxy in self._reliable:
+                proxy.unanswered += 1
+        first = self._history.first(self.number)
+        submessage = wire.heartbeat(ANY, self.entity, first, self.number, self._next_count(), not is_demanding)
+        for place in self._reliable_places:
+            if (place, self.number) not in self._sending:
+                place.add(submessage)
+        self._wait(now)
+
+    def remind(self, now: float) -> bool:
+        """Demand an answer of readers that have not acknowledged all; False: there are none."""
+        self._reminded += 1
+        self.remind_at = now + min(REMIND_AFTER_S * (1 << min(self._reminded, 8)), REMIND_AT_MOST_S)
+        lacking = [p for p in self._reliable if p.acked < max(self._broadcast, p.wanted) and not p.is_silent]
+        for proxy in lacking:
+            if not any(place is proxy.place for place, _ in self._sending):
+                self._heartbeat(proxy, final=False)
+        return bool(lacking)
+
+    # -- what readers say
+
+    def acknack(self, guid: bytes, said: wire.AckNack, is_final: bool, now: float) -> None:
+        """An ACKNACK of a reader."""
+        proxy = self._proxies.get(guid)
+        if proxy is None or said.serial <= proxy.count or not proxy.is_reliable or said.base > self.number + 1:
+            return
+        proxy.count = said.serial
+        proxy.unanswered = 0
+        if said.base - 1 > proxy.acked:
+            proxy.acked = said.base - 1
+            self._progress()
+        if said.missing:
+            proxy.requested = [n for n in reversed(said.missing) if n <= self.number]
+            self._serve(proxy)
+        elif said.base <= 1 and not is_final:  # "I am here"
+            self._heartbeat(proxy, final=False)
+            if proxy.acked < self.number:
+                self._wait(now)
+
+    def _serve(self, proxy: ReaderProxy) -> None:
+        if proxy.requested and not proxy.is_served:
+            proxy.is_served = True
+            proxy.place.start(_ResendJob(self, proxy))
+
+    def nack_frag(self, guid: bytes, said: wire.NackFrag, now: float) -> None:
+        """A NACK_FRAG of a reader: at most 256 fragments are sent again."""
+        proxy = self._proxies.get(guid)
+        if proxy is None or said.serial <= proxy.fragment_count or not proxy.is_reliable:
+            return
+        proxy.fragment_count = said.serial
+        proxy.unanswered = 0
+        kept = self.sample_for(proxy, said.number)
+        if not isinstance(kept, Fragmented) or len(self._sending) >= MAX_ASSEMBLIES:
+            return
+        wanted = [n for n in said.fragments if n <= kept.count][:MAX_FRAGMENTS_AGAIN]
+        if wanted and proxy.may_have(said.number, len(wanted) * kept.fragment_size, now):
+            self._send_fragments(proxy.place, proxy.prefix, proxy.entity, said.number, kept, wanted)
+
+    def sample_for(self, proxy: ReaderProxy, number: int) -> bytes | Fragmented | None:
+        """A kept sample; None: it is irrelevant for that reader."""
+        if number <= proxy.start:
+            return None
+        kept = self._history.get(number)
+        if isinstance(kept, Directed):
+            return kept.sample if kept.reader == proxy.guid else None
+        return kept
+
+    def irrelevant_until(self, proxy: ReaderProxy, number: int) -> int:
+        """From an irrelevant number on, the first one that is relevant; the one behind the last if there is none."""
+        number = max(number, proxy.start) + 1
+        while (number := self._history.next(number, self.number)) <= self.number:
+            if self.sample_for(proxy, number) is not None:
+                return number
+            number += 1
+        return self.number + 1
+
+    def resend(self, proxy: ReaderProxy, number: int, place: Place, now: float) -> int:
+        """Send a sample, or that there is none, to a reader that asks for it; bytes, and 0 if it may have no more now."""
+        kept = self.sample_for(proxy, number)
+        if kept is None:
+            base = self.irrelevant_until(proxy, number)
+            while proxy.requested and proxy.requested[-1] < base:
+                proxy.requested.pop()
+            place.add(wire.gap(proxy.entity, self.entity, number, base), proxy.prefix)
+            return _HEADS_BYTES
+        if isinstance(kept, Fragmented):
+            if (place, number) not in self._sending:
+                if not proxy.may_have(number, len(kept), now):
+                    return 0
+                others = (p for p in self._proxies.values() if p.prefix == proxy.prefix)
+                reader = ANY if all(p.start < number for p in others) else proxy.entity
+                self._send_fragments(place, proxy.prefix, reader, number, kept)
+            return _HEADS_BYTES
+        if not proxy.may_have(number, len(kept), now):
+            return 0
+        # named, for another reader there may have come too late to have it
+        place.add(wire.for_reader(kept, proxy.entity), proxy.prefix)
+        return len(kept)
+
+    def resent(self, proxy: ReaderProxy) -> None:
+        """A reader has got what it asked for."""
+        proxy.is_served = False
+        if self._proxies.get(proxy.guid) is proxy and not any(place is proxy.place for place, _ in self._sending):
+            self._heartbeat(proxy, final=False)
+
+    def is_kept(self, number: int, sample: Fragmented) -> bool:
+        """Whether a sample is still kept, so that sending more of it makes sense."""
+        kept = self._history.get(number)
+        return kept is sample or (isinstance(kept, Directed) and kept.sample is sample)
+
+    def _progress(self) -> None:
+        """Readers have acknowledged more, or gone."""
+
+    @property
+    def acknowledged(self) -> int:
+        """Highest number that all reliable readers that speak have acknowledged."""
+        return min((p.acked for p in self._reliable if not p.is_silent), default=self.number)
+
+
+class TopicWriter(Writer[KeepLast]):
+    """A writer of a topic without keys: it keeps the last samples."""
+
+    def _keep(self, sample: Kept) -> None:
+        self._history.add(self.number, sample)
+
+
+class InstanceWriter(Writer[KeepInstances]):
+    """A writer that keeps the newest sample of each instance: built-in topics."""
+
+    def put(self, key: bytes, payload: bytes, now: float) -> None:
+        """A new sample of an instance."""
+        self.number += 1
+        sample = wire.data(self._pair, self.number, payload)
+        self._history.add(self.number, key, sample)
+        self._send(sample, now)
+
+    def dispose(self, key: bytes, inline: bytes, payload: bytes, now: float) -> None:
+        """An instance is gone."""
+        self.number += 1
+        sample = wire.data_key(self._pair, self.number, inline, payload)
+        self._history.dispose(self.number, key, sample)
+        self._send(sample, now)
+        self._progress()
+
+    def _progress(self) -> None:
+        self._history.forget(self.acknowledged)
+
+
+class _ResendJob:
+    """What a reader has asked for; behind it a HEARTBEAT, so that it asks for more at once."""
+
+    def __init__(self, writer: Writer[H], proxy: ReaderProxy) -> None:
+        self._writer, self._proxy = writer, proxy
+
+    def step(self, place: Place, now: float) -> bool:
+        """See `Job`."""
+        writer, proxy = self._writer, self._proxy
+        room = place.limit - _HEADS_BYTES
+        while proxy.requested and room > 0:
+            size = writer.resend(proxy, proxy.requested.pop(), place, now)
+            if size == 0:  # it will ask again
+                proxy.requested.clear()
+            room -= size
+        if proxy.requested:
+            return False
+        writer.resent(proxy)
+        return True
+
+
+class _FragmentJob:
+    """The fragments of a sample, all or some."""
+
+    def __init__(
+        self, writer: Writer[H], number: int, sample: Fragmented, destination: bytes, reader: bytes, only: list[int] | None
+    ) -> None:  # fmt: skip
+        self._writer, self._number, self._sample = writer, number, sample
+        self._destination = destination
+        self._pair = reader + writer.entity
+        self._fragments: Iterator[int] = iter(only if only is not None else range(1, sample.count + 1))
+
+    def step(self, place: Place, now: float) -> bool:
+        """See `Job`."""
+        sample = self._sample
+        size, payload = sample.fragment_size, sample.payload
+        if not self._writer.is_kept(self._number, sample):  # a newer one has taken its place
+            self._writer.fragments_sent(place, self._number)
+            return True
+        for _ in range(max(1, (place.limit - _HEADS_BYTES) // (size + _HEADS_BYTES))):
+            fragment = next(self._fragments, 0)
+            if not fragment:
+                self._writer.fragments_sent(place, self._number)
+                return True
+            part = payload[(fragment - 1) * size : fragment * size]
+            submessage = wire.data_frag(self._pair, self._number, fragment, size, len(payload), part, sample.inline)
+            place.add(submessage, self._destination)
+        return False

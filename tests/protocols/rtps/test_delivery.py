@@ -1,0 +1,211 @@
+"""Whatever a network loses, repeats and reorders: reliable readers get all in order, and what is latched reaches those who come later."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from botyard.protocols.rtps.events import EventKind
+from botyard.protocols.rtps.qos import Durability, Qos
+from botyard.protocols.rtps.reader import Sample
+from tests.protocols.rtps.network import Network, Node
+
+RELIABLE = Qos(depth=1000)
+BEST_EFFORT = Qos(reliable=False)
+LATCHED = Qos(durability=Durability.TRANSIENT_LOCAL, depth=5)
+CDR = b"\0\1\0\0"
+networks = st.builds(
+    Network,
+    seed=st.integers(0, 10**6),
+    loss=st.sampled_from([0.0, 0.1, 0.3]),
+    twice=st.sampled_from([0.0, 0.2]),
+    delay=st.sampled_from([0.0, 0.002, 0.05]),
+)
+
+
+def payload(number: int, size: int = 8) -> bytes:
+    """A sample that can be told from others."""
+    return (
+        CDR
+        + number.to_bytes(4, "little")
+        + bytes(k * 7 + number & 255 for k in range(min(size, 256))) * (size // 256 + 1)
+    )
+
+
+def wait(network: Network, holds: object, seconds: float = 120.0) -> None:
+    """Let time pass until something holds."""
+    end = network.now + seconds
+    while not holds():  # type: ignore[operator]
+        assert network.now < end, "it did not come to hold"
+        network.run(0.1)
+
+
+class Got(list[bytes]):
+    """What a reader took."""
+
+    def __call__(self, sample: Sample) -> None:
+        self.append(sample.payload)
+
+
+def pair(network: Network, qos: Qos = RELIABLE) -> tuple[Node, Node]:
+    """Two participants."""
+    return network.add(), network.add()
+
+
+@given(networks, st.lists(st.integers(1, 30000), min_size=1, max_size=30), st.integers(0, 5))
+@settings(max_examples=30)
+def test_reliable_delivery_in_order(network: Network, sizes: list[int], burst: int) -> None:
+    """All samples, each once, in order, small ones and fragments; the slots between are given by the network."""
+    one, other = pair(network)
+    got = Got()
+    other.part.reader("rt/a", "T", got, RELIABLE, network.now)
+    writer = one.part.writer("rt/a", "T", RELIABLE, network.now)
+    wait(network, lambda: writer.matched)
+    sent = []
+    for number, size in enumerate(sizes):
+        sent.append(payload(number, size))
+        writer.write(sent[-1], network.now)
+        if number % (burst + 1) == 0:
+            network.run(0.01)
+    wait(network, lambda: len(got) >= len(sent))
+    wait(network, lambda: writer not in one.part._heralds.waiting)
+    network.run(1.0)
+    assert [g[: len(s)] for g, s in zip(got, sent, strict=True)] == sent
+    assert one.part.count(EventKind.MALFORMED) == other.part.count(EventKind.MALFORMED) == 0
+
+
+@given(networks, st.integers(0, 12), st.integers(1, 8), st.integers(1, 20000))
+@settings(max_examples=30)
+def test_latched_samples_reach_those_who_come_later(network: Network, count: int, depth: int, size: int) -> None:
+    """The last ones that the writer keeps, in order; a volatile reader gets none of them."""
+    one, other = pair(network)
+    qos = Qos(durability=Durability.TRANSIENT_LOCAL, depth=depth)
+    writer = one.part.writer("rt/map", "T", qos, network.now)
+    sent = [payload(n, size) for n in range(count)]
+    for sample in sent:
+        writer.write(sample, network.now)
+    network.run(1.0)
+    late, volatile = Got(), Got()
+    other.part.reader("rt/map", "T", late, qos, network.now)
+    other.part.reader("rt/map", "T", volatile, RELIABLE, network.now)
+    wait(network, lambda: len(writer.matched) == 2)
+    wait(network, lambda: len(late) >= min(count, depth))
+    network.run(1.0)
+    assert [g[: len(s)] for g, s in zip(late, sent[-depth:], strict=True)] == sent[-depth:]
+    assert volatile == []
+    last = payload(count, size)
+    writer.write(last, network.now)
+    wait(network, lambda: volatile)
+    wait(network, lambda: len(late) > min(count, depth))
+    assert late[-1][: len(last)] == volatile[0][: len(last)] == last
+
+
+@given(networks)
+@settings(max_examples=15)
+def test_best_effort_never_goes_back(network: Network) -> None:
+    """What comes is newer than what came before; nothing is asked for."""
+    one, other = pair(network)
+    got = Got()
+    other.part.reader("rt/a", "T", got, BEST_EFFORT, network.now)
+    writer = one.part.writer("rt/a", "T", BEST_EFFORT, network.now)
+    wait(network, lambda: writer.matched)
+    for number in range(50):
+        writer.write(payload(number), network.now)
+        network.run(0.01)
+    network.run(1.0)
+    numbers = [int.from_bytes(g[4:8], "little") for g in got]
+    assert numbers == sorted(set(numbers))
+    assert network.loss or network.delay or len(numbers) >= 49
+
+
+@given(networks, st.integers(0, 3))
+@settings(max_examples=15)
+def test_restarts(network: Network, restarts: int) -> None:
+    """A writer's process that is killed and started again delivers from its new life; the old one is forgotten when its lease ends."""
+    reader_node = network.add()
+    got = Got()
+    reader = reader_node.part.reader("rt/a", "T", got, LATCHED, network.now)
+    for life in range(restarts + 1):
+        node = network.add()
+        writer = node.part.writer("rt/a", "T", LATCHED, network.now)
+        writer.write(payload(life), network.now)
+        wait(network, lambda n=life: len(got) == n + 1)
+        if life < restarts:
+            network.remove(node)
+    assert [int.from_bytes(g[4:8], "little") for g in got] == list(range(restarts + 1))
+    network.run(30.0)
+    assert len(reader_node.part.peers) == len(reader.matched) == 1
+
+
+def test_a_slow_reader_gets_what_is_still_kept() -> None:
+    """A writer that keeps 10 samples never waits; what has gone is told as gone."""
+    network = Network()
+    one, other = pair(network)
+    got = Got()
+    reader = other.part.reader("rt/a", "T", got, RELIABLE, network.now)
+    writer = one.part.writer("rt/a", "T", Qos(depth=10), network.now)
+    wait(network, lambda: writer.matched and reader.matched)
+    network.run(2.0)
+    network.loss = 1.0
+    for number in range(100):
+        writer.write(payload(number), network.now)
+        network.run(0.01)
+    network.loss = 0.0
+    wait(network, lambda: len(got) >= 10)
+    assert [int.from_bytes(g[4:8], "little") for g in got] == list(range(90, 100))
+
+
+def test_samples_for_one_reader() -> None:
+    """Others do not get them, and miss nothing."""
+    network = Network(loss=0.2, seed=3)
+    one, other, third = network.add(), network.add(), network.add()
+    gots = [Got(), Got()]
+    readers = [
+        node.part.reader("rr/a", "T", got, RELIABLE, network.now)
+        for node, got in zip((other, third), gots, strict=True)
+    ]
+    writer = one.part.writer("rr/a", "T", RELIABLE, network.now)
+    wait(network, lambda: len(writer.matched) == 2 and all(r.matched for r in readers))
+    network.run(5.0)
+    for number in range(40):
+        assert writer.write_to(readers[number % 2].guid, payload(number), network.now)
+        network.run(0.02)
+    writer.write(payload(99), network.now)
+    wait(network, lambda: all(len(g) == 21 for g in gots))
+    for k, got in enumerate(gots):
+        assert [int.from_bytes(g[4:8], "little") for g in got] == [*range(k, 40, 2), 99]
+    assert not writer.write_to(b"x" * 16, payload(0), network.now)
+
+
+def test_a_large_map() -> None:
+    """Twenty megabytes through a network that loses packets, to two late readers of one process."""
+    network = Network(loss=0.05, seed=1)
+    one, other = pair(network)
+    writer = one.part.writer("rt/map", "T", LATCHED, network.now)
+    data = CDR + bytes(range(256)) * 80_000
+    writer.write(data, network.now)
+    gots = [Got(), Got()]
+    for got in gots:
+        other.part.reader("rt/map", "T", got, LATCHED, network.now, limit=1 << 26)
+    wait(network, lambda: all(gots))
+    assert all(got == [data] for got in gots)
+    sent = one.sent
+    assert sent < 2.5 * len(data), "sent once for both, but for what was lost"
+
+
+@pytest.mark.parametrize("limit", [1000, 10**6])
+def test_samples_that_are_too_long_are_skipped(limit: int) -> None:
+    """With an event, and what comes behind them is delivered."""
+    network = Network()
+    one, other = pair(network)
+    got = Got()
+    other.part.reader("rt/a", "T", got, RELIABLE, network.now, limit=limit)
+    writer = one.part.writer("rt/a", "T", RELIABLE, network.now)
+    wait(network, lambda: writer.matched)
+    network.run(2.0)
+    writer.write(CDR + bytes(100_000), network.now)
+    writer.write(payload(1), network.now)
+    wait(network, lambda: got and got[-1].startswith(payload(1)[:8]))
+    assert len(got) == (1 if limit == 1000 else 2)
+    assert other.part.count(EventKind.REFUSED) >= (limit == 1000)
