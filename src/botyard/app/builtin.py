@@ -17,7 +17,7 @@ from botyard.interfaces import discovery
 from botyard.interfaces.interface import Carrier, Interface, Option, Switch
 from botyard.interfaces.registry import BUILT_IN, parse_choice
 from botyard.protocols.ambf.link import PORT as AMBF_PORT
-from botyard.protocols.tcpros.master import MASTER_PORT
+from botyard.protocols.tcpros import MASTER_PORT
 
 if TYPE_CHECKING:
     from botyard.app.served import Run

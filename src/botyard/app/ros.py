@@ -14,7 +14,7 @@ from botyard.app.options import RunOptions
 from botyard.errors import BotyardError, CommandLineError, PeerError, RosMasterError
 from botyard.interfaces.interface import Interface, Switch
 from botyard.names import shown
-from botyard.protocols.tcpros.master import MASTER_PORT
+from botyard.protocols.tcpros import MASTER_PORT
 from botyard.waits import telling
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from collections import deque
 from typing import Any, Final
 
 from botyard.errors import PeerError
+from botyard.protocols.tcpros import MASTER_PORT
 from botyard.protocols.tcpros.http import ClientCall
-from botyard.protocols.tcpros.master import MASTER_PORT, Master, Notice
+from botyard.protocols.tcpros.master import Master, Notice
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.addresses import advertised_host
 from botyard.servers.timeshare import TimeShare

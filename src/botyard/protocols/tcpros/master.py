@@ -16,8 +16,6 @@ from typing import Any, Final, NamedTuple
 from botyard.errors import PeerError
 from botyard.protocols.tcpros import api
 
-MASTER_PORT: Final = 11311
-"""Default port of a master."""
 Answer = list[Any]
 MAX_DEPTH: Final = 28
 """Depth of the parameter tree; with the levels of an answer around it, less than `xmlrpc.MAX_DEPTH`."""
