@@ -352,6 +352,8 @@ def test_the_page_about_sensors_is_true(monkeypatch: pytest.MonkeyPatch, capsys:
         "battery",
         "sonar",
         "laser",
+        "electrics",
+        "encoders",
         "gps",
         "fiducial_finder",
         "normal_errors",

@@ -12,6 +12,7 @@ from botyard.devices.battery import Battery
 from botyard.devices.bumpers import Bumpers, BumperSpec, pressed
 from botyard.devices.compass import CompassSpec, bearing
 from botyard.devices.electrics import Electrics
+from botyard.devices.encoders import wheels
 from botyard.devices.joints import JointCommand
 from botyard.geometry import Pose
 from botyard.model.accessories import GripperSpec
@@ -316,9 +317,10 @@ def test_pretended_battery_states() -> None:
 
 def test_encoders_count_both_wheels() -> None:
     spec = PioneerSpec(ticks_per_mm=100.0, diff_conv=0.005)
-    assert ticks(1.0, 0.0, spec) == (100_000, 100_000)
-    left, right = ticks(0.0, 1.0, spec)
-    assert (left, right) == (-20_000, 20_000), "half the track is 200 mm"
+    assert ticks(1.0, spec) == 100_000
+    left, right = wheels((0.0, 1.0), (0.5, 0.0), spec.half_track, 0.1)
+    assert [ticks(wheel.distance, spec) for wheel in (left, right)] == [-20_000, 20_000], "half the track is 200 mm"
+    assert (left.angle, right.rate) == pytest.approx((-2.0, 5.0))
     sim = Simulation(odometry_error="none")
     robot = sim.add_robot("p3dx", pose=Pose())
     robot.command(v=0.5)
@@ -326,6 +328,13 @@ def test_encoders_count_both_wheels() -> None:
     robot.command(v=-0.5)
     sim.step(100)
     assert robot.state.path[0] == pytest.approx(robot.odom.x), "ways back count backwards"
+    assert [wheel.distance for wheel in robot.devices["encoders"].read()] == pytest.approx([robot.odom.x] * 2)
+    robot.command(w=0.3)
+    sim.step(20)
+    left, right = robot.devices["encoders"].read()
+    half = robot.spec.pioneer.half_track
+    assert right.distance - left.distance == pytest.approx(2 * half * robot.odom.th)
+    assert (left.speed, right.speed) == pytest.approx((robot.velocity.vx - 0.3 * half, robot.velocity.vx + 0.3 * half))
 
 
 def test_encoders_do_not_jump_with_the_robot() -> None:
@@ -366,7 +375,7 @@ def test_tables_are_seen_from_below() -> None:
     assert robot.digital_inputs[0] == 0xFE, "the left sensor alone is under the table"
     robot.command.set_pose(0.4, 1.0, 0.0)
     sim.step()
-    assert robot.digital_inputs[0] == 0xFC
+    assert robot.digital_inputs[0] == 0xFC and robot.devices["table_ir"].read() == (True, True)
     newer = sim.add_robot("peoplebot-sh", "p", pose=Pose(0.4, 0.0, 0.0))
     assert newer.digital_inputs == b"\xff\xff\xff\xfd"
 

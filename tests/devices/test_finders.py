@@ -105,7 +105,7 @@ def test_a_mounted_finder_looks_from_where_it_is() -> None:
 def test_a_robot_without_finders_has_none() -> None:
     robot = Simulation().add_robot("p3dx")
     assert robot.fiducial_finder is None and robot.blob_finder is None
-    assert [*robot.port("x").devices] == ["battery", "sonar", "laser", "gps"]
+    assert [*robot.port("x").devices] == ["battery", "sonar", "laser", "electrics", "encoders", "gps"]
     port = eye(box("m", 2, 0, mark=1, color="red")).port("x")
     assert [len(port.devices[name].read()) for name in ("fiducial_finder", "blob_finder")] == [1, 1]
     with pytest.raises(AttributeError, match="fiducial_finger"):

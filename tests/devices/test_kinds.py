@@ -23,6 +23,7 @@ from botyard.devices.bumpers import BUMPERS, BumperSpec
 from botyard.devices.compass import CompassSpec
 from botyard.devices.fiducials import FiducialFinderSpec
 from botyard.devices.gps import GpsSpec
+from botyard.devices.tables import TableIrSpec
 from botyard.devices.view import stream_of
 from botyard.engine.kernels.collide import SECTORS
 from botyard.engine.kernels.noise import stream_key, symmetric
@@ -154,7 +155,7 @@ def beacon(known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 # -- those of the package
 
 
-USUAL = ["battery", "sonar", "laser", "gps"]
+USUAL = ["battery", "sonar", "laser", "electrics", "encoders", "gps"]
 """Devices of a p3dx."""
 NOT_THE_USUAL: dict[str, DeviceSpec] = {
     "blob_finder": BlobFinderSpec(colors=("red", "blue")),
@@ -170,6 +171,7 @@ NOT_THE_USUAL: dict[str, DeviceSpec] = {
         rays=3,
     ),
     "gps": GpsSpec(x=0.1, y=-0.2, dop=1.5),
+    "table_ir": TableIrSpec(positions=((0.2, 0.15), (0.2, -0.15)), in_io_packet=True),
 }
 """Devices with which a kind can show what it does; of the others, those with the usual parameters."""
 

@@ -18,11 +18,12 @@ from botyard.devices.bumpers import BumperSpec
 from botyard.devices.compass import CompassSpec
 from botyard.devices.fiducials import FiducialFinderSpec
 from botyard.devices.gps import GpsSpec
+from botyard.devices.tables import TableIrSpec
 from botyard.errors import ModelError
 from botyard.formats import scenario
 from botyard.geometry import Pose
 from botyard.model import devices as kinds
-from botyard.model.accessories import GripperSpec, TableIrSpec
+from botyard.model.accessories import GripperSpec
 from botyard.model.beams import ReflectorRule
 from botyard.model.devices import DeviceSpec
 from botyard.model.dynamics import DynamicsSpec, Gains, PoseController
@@ -82,6 +83,7 @@ devices = st.lists(
     | st.builds(FiducialFinderSpec, pose=poses, range_min=noise, range_max=positive.map(lambda r: r + 2.0), fov=numbers(0.1, 6.0))
     | st.builds(GpsSpec, x=numbers(), y=numbers(), dop=numbers(2.0, 9.0))
     | st.builds(CompassSpec)
+    | st.builds(TableIrSpec, positions=st.lists(st.tuples(noise, noise), min_size=1, max_size=3).map(tuple), in_io_packet=st.booleans())
     | st.builds(BlobFinderSpec, pose=poses, colors=st.lists(st.sampled_from(["red", "blue"]), max_size=3).map(tuple)),
     max_size=3,
 ).map(tuple)  # fmt: skip
@@ -95,7 +97,6 @@ robots = st.builds(
     battery=st.builds(BatterySpec, by_charge=st.booleans(), volts=positive, capacity_wh=positive, shutdown_charge=noise),
     returns=returns,
     gripper=st.none() | st.builds(GripperSpec, reach=positive, opening=positive, thickness=positive, paddle_time=positive),
-    table_ir=st.builds(TableIrSpec, positions=st.lists(st.tuples(noise, noise), max_size=3).map(tuple), in_io_packet=st.booleans()),
     wheel_radius=positive, gyro=st.booleans(), dynamics=st.none() | masses,
 )  # fmt: skip
 
@@ -249,11 +250,10 @@ EVERYTHING = RobotSpec(
         type_name="mine", pose=Pose(1, 2, RIGHT), flipped=True, size=(0.1, 0.2), fov=math.pi, samples=19, range_min=0.5, range_max=9.0,
         range_noise=0.1, angle_noise=0.2, reflector=ReflectorRule(max_range=5.0, max_incidence=RIGHT, strength=7)),),
     returns=Returns(obstacle=False, laser=2, sonar=False, fiducial=4, blob=False),
-    table_ir=TableIrSpec(positions=((0.1, 0.2),), in_io_packet=True),
     gripper=GripperSpec(reach=1.0, opening=2.0, thickness=3.0, paddle_time=4.0, lift_time=5.0),
     odometry_error=Axes(0.1, 0.2, 0.3), odometry_error_low=Axes(-0.1, -0.2, -0.3), perfect_odometry=True,
     devices=(
-        CompassSpec(), GpsSpec(x=0.1, y=0.2, dop=3.0), BumperSpec(front=1, rear=2),
+        CompassSpec(), GpsSpec(x=0.1, y=0.2, dop=3.0), TableIrSpec(positions=((0.1, 0.2),), in_io_packet=True), BumperSpec(front=1, rear=2),
         FiducialFinderSpec(pose=Pose(1, 2, math.pi), range_min=1.0, range_max=2.0, range_max_id=1.5, fov=RIGHT)),
     limits=MotionLimits(
         max_speed=Axes(1, 2, RIGHT), accel=Axes(3, 4, math.pi), decel=Axes(5, 6, 2 * math.pi), top_accel=Axes(7, 8, RIGHT),

@@ -279,6 +279,7 @@ def _message(spec: BatterySpec, found: BatteryReading) -> dict[str, Any]:
 _ARIA: Final = ("default", "rosaria")
 BATTERY: Final = Device(
     name="battery",
+    part="electrics.battery",
     about="the battery",
     spec=BatterySpec,
     read=_read,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,12 @@ from numpy.typing import NDArray
 from botyard.devices.battery import Batteries, Battery
 from botyard.engine.layout import F8, I1, I2, I8, U1
 from botyard.engine.tables import NOBODY, Column, Row, Table, cell
+from botyard.model.devices import Device, DeviceSpec, Field, PioneerFields
 from botyard.model.robot import BatterySpec
 from botyard.units import clamp
+
+if TYPE_CHECKING:
+    from botyard.devices.view import View
 
 DIGITAL_BYTES = 4
 """Bytes of digital inputs in the I/O packet; the first is also in the SIP."""
@@ -210,4 +215,68 @@ class Electrics(Row[Boards]):
             self.write(servos=servos)
 
 
-__all__ = ["ANALOG_INPUTS", "ANALOG_MAX", "DIGITAL_BYTES", "SERVOS", "Boards", "Electrics", "Joystick"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectricsSpec(DeviceSpec):
+    """The controller board of a robot. It has no parameters."""
+
+    type: str = field(default="electrics", init=False)
+
+
+class ElectricsReading(NamedTuple):
+    """What a controller board tells; see `Electrics` and `Joystick`.
+
+    Attributes
+    ----------
+    inputs : int
+        Digital inputs, 8 bits for each byte, the first one lowest.
+    """
+
+    inputs: int
+    digout: int
+    analog_port: int
+    analog: tuple[int, ...]
+    temperature: int
+    temperature_warning: bool
+    estop_pressed: bool
+    button1: bool
+
+
+def _read(_: ElectricsSpec, view: View) -> ElectricsReading:
+    board: Electrics = view.part_of_robot
+    return ElectricsReading(
+        int.from_bytes(bytes(board.inputs), "little"), board.digout, board.analog_port, tuple(board.analog), board.temperature,
+        board.temperature_warning, board.estop_pressed, board.joystick.button1,
+    )  # fmt: skip
+
+
+def _bits(_: ElectricsSpec, found: ElectricsReading) -> dict[str, int]:
+    """Flags, the analogue input that is selected, 8 bits of it, outputs, temperature in °C (pioneer-protocol §5)."""
+    return {
+        "flags": found.estop_pressed << 5 | found.button1 << 9, "timer_low": found.analog_port,
+        "analog": found.analog[found.analog_port] >> 2, "digout": found.digout, "temperature": found.temperature,
+        "faults": found.temperature_warning << 1,
+    }  # fmt: skip
+
+
+ELECTRICS: Final = Device(
+    name="electrics",
+    about="lines, temperature and switches of the controller board",
+    spec=ElectricsSpec,
+    read=_read,
+    fields=(
+        Field("inputs", "bits", int), Field("outputs", "bits", int), Field("temperature", "°C", int),
+        Field("temperature_warning", kind=bool), Field("estop_pressed", kind=bool),
+        *(Field(f"analog_{i}", kind=int) for i in range(ANALOG_INPUTS)),
+    ),
+    rows=lambda found: [
+        (found.inputs, found.digout, found.temperature, found.temperature_warning, found.estop_pressed, *found.analog)
+    ],
+    part="electrics",
+    table=Boards,
+    pioneer=PioneerFields(report=_bits, is_steady=lambda _: True),
+    on_page=False,
+)  # fmt: skip
+"""The battery is a kind of its own."""
+
+
+__all__ = ["ANALOG_INPUTS", "ANALOG_MAX", "DIGITAL_BYTES", "ELECTRICS", "SERVOS", "Boards", "Electrics", "Joystick"]

@@ -396,6 +396,7 @@ class Gripper(Row[Grippers]):
 
 GRIPPER: Final = Device(
     name="gripper",
+    part="gripper",
     about="switches of the gripper",
     spec=GripperSpec,
     read=lambda _spec, view: view.part_of_robot.state(),

@@ -50,6 +50,7 @@ def _scans(topic: str, frame: str, profile: str, *, is_open: bool = False) -> Ro
 
 LASER: Final = Device(
     name="laser",
+    part="lasers",
     about="ranges around a scanning laser",
     spec=LaserSpec,
     read=lambda _spec, view: view.part_of_robot.read(),

@@ -76,6 +76,7 @@ def _clouds(frame: str, *profiles: str, far_echoes: bool) -> tuple[RosMessage[So
 
 SONAR: Final = Device(
     name="sonar",
+    part="sonar",
     about="ranges of the sonar ring",
     spec=SonarSpec,
     read=lambda _spec, view: view.part_of_robot.read(),

@@ -5,12 +5,40 @@ Maps place tables as sectors of type ``Table`` (also ``Sim.Table``); they are no
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
 from botyard.geometry import Pose, transform_point
-from botyard.model.accessories import TableIrSpec
+from botyard.model.devices import Device, DeviceSpec, Field, PioneerFields, parameter
 from botyard.model.scene import Scene, in_polygon
 
-TABLES = frozenset({"table", "sim.table", "tablesector"})
+if TYPE_CHECKING:
+    from botyard.devices.view import View
+
+TABLES: Final = frozenset({"table", "sim.table", "tablesector"})
 """Types of sectors that stand for tables, in lower case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableIrSpec(DeviceSpec):
+    """Upward-looking infrared sensors that detect table tops.
+
+    Attributes
+    ----------
+    positions : tuple of (float, float)
+        Of each sensor in the robot's frame, m; the left one first. Clients are told of two.
+    in_io_packet : bool
+        Newer robots report them in the I/O packet; older ones among the digital inputs of the SIP.
+    """
+
+    type: str = field(default="table_ir", init=False)
+    positions: tuple[tuple[float, float], ...] = parameter((), unit="m")
+    in_io_packet: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """There is no sensor."""
+        return not self.positions
 
 
 def under_table(scene: Scene, spec: TableIrSpec, pose: Pose) -> tuple[bool, ...]:
@@ -18,3 +46,24 @@ def under_table(scene: Scene, spec: TableIrSpec, pose: Pose) -> tuple[bool, ...]
     tables = [a.corners for a in scene.areas if a.kind.lower() in TABLES]
     points = [transform_point(pose, x, y) for x, y in spec.positions]
     return tuple(any(in_polygon(corners, x, y) for corners in tables) for x, y in points)
+
+
+def _read(spec: TableIrSpec, view: View) -> tuple[bool, ...]:
+    return under_table(view.scene, spec, view.robot_pose)
+
+
+def _inputs(spec: TableIrSpec, found: tuple[bool, ...]) -> dict[int, int]:
+    """Bits 0 and 1 of the first byte, or 1 and 0 of the last one in the I/O packet (pioneer-protocol §5, field 16, and §10)."""
+    left, right = (*found, False, False)[:2]
+    return {3: 2 * left + right} if spec.in_io_packet else {0: left + 2 * right}
+
+
+TABLE_IR: Final = Device(
+    name="table_ir",
+    about="table tops above the sensors",
+    spec=TableIrSpec,
+    read=_read,
+    fields=(Field("sensor", kind=int), Field("table", kind=bool)),
+    rows=enumerate,
+    pioneer=PioneerFields(inputs=_inputs),
+)

@@ -27,6 +27,7 @@ from botyard.handle import Handle
 from botyard.model.beams import Bundle
 from botyard.model.devices import Device, DeviceSpec, Errors, find_device
 from botyard.model.obstacles import Visible
+from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.names import shown
 
@@ -56,6 +57,8 @@ class View:
         The engine, for what this class does not offer.
     body : str
         Name of the robot.
+    robot : RobotSpec
+        The robot's model.
     name : str
         Name of the device among those of the robot.
     errs : bool
@@ -68,6 +71,7 @@ class View:
         self,
         engine: Engine,
         body: str,
+        robot: RobotSpec,
         name: str,
         mounting: Pose,
         *,
@@ -77,11 +81,12 @@ class View:
     ) -> None:
         self.engine = engine
         self.body = body
+        self.robot = robot
         self.name = name
         self.errs = errs
         self.memory: Row[Any] | None = None
         self.part_of_robot: Any = None
-        """For the kinds in `CARRIED`: the robot's object of that kind, such as `Laser`, `Gripper` or `Battery`."""
+        """For kinds with a `Device.part`: the robot's object of that kind, such as `Laser`, `Gripper` or `Battery`."""
         self.models: list[tuple[Errors[Any], DeviceSpec, View]] = []
         """Error models applied to the device's readings."""
         self._stream = name

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,6 @@ from botyard.errors import ModelError, ModelFileError
 from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.geometry import Pose
-from botyard.model.accessories import TableIrSpec
 from botyard.model.devices import DeviceSpec, built_in_devices, is_default, make_spec, parameters_of
 from botyard.model.library import load_laser
 from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
@@ -191,8 +190,7 @@ def to_robot(params: ArParams, name: str) -> RobotSpec:
             lasers=tuple(_lasers(params)),
             sonar=_sonar(params),
             pioneer=_pioneer(params, name),
-            devices=tuple(_devices(params)),
-            table_ir=_table_ir(params),
+            devices=(*_devices(params), *_table_sensors(params)),
         )
     except ModelError as error:
         raise ModelFileError(str(error), params.path) from None
@@ -322,15 +320,15 @@ def _devices(params: ArParams) -> Iterable[DeviceSpec]:
             yield spec
 
 
-def _table_ir(params: ArParams) -> TableIrSpec:
+def _table_sensors(params: ArParams) -> Iterator[DeviceSpec]:
     """The two foremost infrared units of a robot that senses tables, left one first."""
     if not params.flag("TableSensingIR"):
-        return TableIrSpec()
+        return
     points = [(from_mm(v[3]), from_mm(v[4])) for v in (params._numbers(e, 5) for e in params.all("IRUnit"))]
     foremost = sorted(points, key=lambda p: -p[0])[:2]
-    return TableIrSpec(
-        positions=tuple(sorted(foremost, key=lambda p: -p[1])), in_io_packet=params.flag("NewTableSensingIR")
-    )
+    if foremost:
+        positions = tuple(sorted(foremost, key=lambda p: -p[1]))
+        yield make_spec("table_ir", positions=positions, in_io_packet=params.flag("NewTableSensingIR"))
 
 
 # -- from a robot to a file
@@ -345,7 +343,8 @@ def from_robot(spec: RobotSpec) -> str:
     xs, ys = zip(*spec.outline, strict=True)
     p, top = spec.pioneer, spec.limits.max_speed
     half = max(max(ys), -min(ys))
-    ir = spec.table_ir
+    ir = spec.device("table_ir")
+    positions, in_io_packet = ((), False) if ir is None else (ir.positions, ir.in_io_packet)
     lines = [
         "ConfigVersion 2.0",
         f"; {MARK}",
@@ -364,7 +363,7 @@ def from_robot(spec: RobotSpec) -> str:
         f"MaxVelocity {_integer(top.x)}",
         f"MaxLatVelocity {_integer(top.y)}",
         "HasMoveCommand true",
-        f"RequestIOPackets {_flag(bool(ir.positions) and ir.in_io_packet)}",
+        f"RequestIOPackets {_flag(in_io_packet)}",
         "RequestEncoderPackets false",
         "",
         "Section Conversion factors",
@@ -376,13 +375,13 @@ def from_robot(spec: RobotSpec) -> str:
         f"Vel2Divisor {p.vel2_div:g}",
         "",
         "Section Accessories the robot has",
-        f"TableSensingIR {_flag(bool(ir.positions))}",
-        f"NewTableSensingIR {_flag(ir.in_io_packet)}",
+        f"TableSensingIR {_flag(bool(positions))}",
+        f"NewTableSensingIR {_flag(in_io_packet)}",
         *_device_lines(spec, "Accessories the robot has"),
         "",
         "Section IR parameters",
-        f"IRNum {len(ir.positions)}",
-        *(f"IRUnit {i} 1 2 {_integer(x)} {_integer(y)}" for i, (x, y) in enumerate(ir.positions)),
+        f"IRNum {len(positions)}",
+        *(f"IRUnit {i} 1 2 {_integer(x)} {_integer(y)}" for i, (x, y) in enumerate(positions)),
         "",
         "Section Movement control parameters",
         "SettableVelMaxes true",

@@ -1,4 +1,4 @@
-"""Accessories of a robot besides range sensors: gripper, table-sensing infrared; frozen descriptions in SI units."""
+"""The gripper of a robot; a frozen description in SI units."""
 
 from __future__ import annotations
 
@@ -35,19 +35,3 @@ class GripperSpec(DeviceSpec):
         for name in ("reach", "opening", "thickness", "paddle_time", "lift_time"):
             if not getattr(self, name) > 0.0:
                 raise ModelError(f"gripper: {name} must be positive, found {getattr(self, name)}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableIrSpec:
-    """Upward-looking infrared sensors that detect table tops.
-
-    Attributes
-    ----------
-    positions : tuple of (float, float)
-        Of each sensor in the robot's frame, m; the left one first.
-    in_io_packet : bool
-        Newer robots report them in the I/O packet; older ones among the digital inputs of the SIP.
-    """
-
-    positions: tuple[tuple[float, float], ...] = ()
-    in_io_packet: bool = False

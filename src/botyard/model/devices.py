@@ -47,21 +47,24 @@ BUILT_IN: Final = (
     EntryPoint("blob_finder", "botyard.devices.blobs:BLOB_FINDER", GROUP),
     EntryPoint("bumpers", "botyard.devices.bumpers:BUMPERS", GROUP),
     EntryPoint("compass", "botyard.devices.compass:COMPASS", GROUP),
+    EntryPoint("electrics", "botyard.devices.electrics:ELECTRICS", GROUP),
+    EntryPoint("encoders", "botyard.devices.encoders:ENCODERS", GROUP),
     EntryPoint("fiducial_finder", "botyard.devices.fiducials:FIDUCIAL_FINDER", GROUP),
     EntryPoint("gps", "botyard.devices.gps:GPS", GROUP),
     EntryPoint("gripper", "botyard.devices.gripper:GRIPPER", GROUP),
     EntryPoint("laser", "botyard.devices.laser:LASER", GROUP),
     EntryPoint("normal_errors", "botyard.devices.errors:NORMAL_ERRORS", GROUP),
     EntryPoint("sonar", "botyard.devices.sonar:SONAR", GROUP),
+    EntryPoint("table_ir", "botyard.devices.tables:TABLE_IR", GROUP),
     EntryPoint("wandering_odometry", "botyard.devices.errors:WANDERING_ODOMETRY", GROUP),
 )
 """The devices of the package, declared like those of plug-ins."""
-STANDARD: Final = ("gps",)
+STANDARD: Final = ("electrics", "encoders", "gps")
 """Kinds of which every robot has one by default. Models list it only where it differs from the default."""
 CARRIED: Final[Mapping[str, str]] = MappingProxyType(
     {"battery": "battery", "gripper": "gripper", "sonar": "sonar", "laser": "lasers"}
 )
-"""Kinds that have a field of their own in `RobotSpec`, and that field; their objects are `View.part_of_robot`."""
+"""Kinds that have a field of their own in `RobotSpec`, and that field."""
 MAX_DEVICES: Final = 100
 """Most devices of a robot, besides its lasers and its sonar ring."""
 MAX_ITEMS: Final = 10_000
@@ -156,6 +159,10 @@ class PioneerFields(Generic[S, R]):
         Fields of the SIMSTAT packet, by their names (`botyard.protocols.pioneer.reportbuilder.DEVICE_SIMSTAT`).
     is_steady : callable or None
         Whether a device changes reports only when it is written to from outside: such reports can be built in batches.
+    inputs : callable or None
+        Digital inputs that a reading pulls to 0: masks of bits by their byte, 0 … 3.
+    wheels : callable or None
+        Ways of the left and the right wheel, m, which the encoder packet counts.
     is_by_touch : bool
         Its bits are in the field ``stall_bumpers`` only, and only while the robot is touched: such reports can be batched.
     """
@@ -164,10 +171,14 @@ class PioneerFields(Generic[S, R]):
     config: Callable[[S], Mapping[str, int]] | None = None
     simstat: Callable[[S, R], Mapping[str, float]] | None = None
     is_steady: Callable[[S], bool] | None = None
+    inputs: Callable[[S, R], Mapping[int, int]] | None = None
+    wheels: Callable[[S, R], tuple[float, float]] | None = None
     is_by_touch: bool = False
 
     def changes_reports(self, spec: S) -> bool:
         """Whether its readings can change the robot's reports by themselves, without a contact or a write."""
+        if self.inputs is not None:
+            return True
         return not (self.report is None or self.is_by_touch or (self.is_steady is not None and self.is_steady(spec)))
 
 
@@ -245,6 +256,9 @@ class Device(Generic[S, R]):
         when it is read, and `View.ranges` has what they met.
     senses : Visible
         `Visible` classes that the beams detect.
+    part : str
+        For kinds of the package that a robot puts into the engine itself: its attribute (``electrics.battery``) that is the object of the
+        device, or has those of all devices of the kind: `View.part_of_robot`. Empty: `table` and `beams` are put there for it.
     table : type of Table, or None
         Columns of what it remembers: each device has a row, `View.memory`, which is saved with the world. With a method
         ``act(engine, dt)`` it acts in every step.
@@ -278,6 +292,7 @@ class Device(Generic[S, R]):
     rows: Callable[[R], Iterable[Sequence[Any]]]
     beams: Callable[[S, bool], Sequence[Bundle]] | None = None
     senses: Visible = Visible.LASER
+    part: str = ""
     table: type[Table] | None = None
     start: Callable[[S], Mapping[str, Any]] | None = None
     errors: Errors[S] | None = None

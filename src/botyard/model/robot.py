@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botyard.elementary import hypot
 from botyard.errors import ModelError
 from botyard.geometry import Outline
-from botyard.model.accessories import GripperSpec, TableIrSpec
+from botyard.model.accessories import GripperSpec
 from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, is_default, is_device, standard_device
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Returns
@@ -216,8 +216,6 @@ class RobotSpec:
         Visibility of the body.
     gripper : GripperSpec or None
         Gripper.
-    table_ir : TableIrSpec
-        Sensors for table tops.
     wheel_radius : float
         Radius of the driven wheels, m.
     gyro : bool
@@ -243,7 +241,6 @@ class RobotSpec:
     battery: BatterySpec = field(default_factory=BatterySpec)
     returns: Returns = Returns()
     gripper: GripperSpec | None = None
-    table_ir: TableIrSpec = TableIrSpec()
     wheel_radius: float = 0.1
     gyro: bool = False
     dynamics: DynamicsSpec | None = None

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from botyard.errors import ModelError
 from botyard.geometry import Pose
-from botyard.model.devices import CARRIED, DeviceSpec, device_names, devices_of, table_of
+from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, device_names, devices_of, standard_device, table_of
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.filetables import (
     FileTable,
@@ -224,4 +224,7 @@ def to_table(spec: RobotSpec) -> dict[str, Any]:
     }
     if spec.sonar is not None:
         table["sonar"] = _sonar_table(spec.sonar)
-    return table | devices_table([d for d in spec.equipment if d.type not in CARRIED])
+    usual = {
+        name for name in STANDARD if not table_of(standard_device(name))
+    }  # without parameters there is nothing to say of them
+    return table | devices_table([d for d in spec.equipment if d.type not in {*CARRIED, *usual}])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
@@ -12,14 +13,13 @@ from botyard.devices.battery import Batteries
 from botyard.devices.electrics import Boards, Electrics
 from botyard.devices.errormodels import attach_errors
 from botyard.devices.gripper import Gripper
-from botyard.devices.tables import under_table
 from botyard.devices.view import DeviceReader, View, has_columns
 from botyard.engine import commands as cmd
 from botyard.engine.tables import NOBODY
 from botyard.errors import WorldError
 from botyard.feed import Subject
 from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
-from botyard.model.devices import CARRIED, find_device, is_device, names_of
+from botyard.model.devices import find_device, is_device, names_of
 from botyard.model.obstacles import Visible
 from botyard.model.readings import GripperState
 from botyard.model.robot import Axes, RobotSpec
@@ -74,8 +74,10 @@ class BaseRobot(Member):
         self.sonar = Sonar(self) if spec.sonar is not None else None
         self.gripper = None if spec.gripper is None else Gripper(engine, name, spec, sim._devices)
         self._devices: Mapping[str, DeviceReader[Any]] | None = None
+        self._pulling: list[tuple[DeviceReader[Any], Callable[[Any, Any], Mapping[int, int]]]] | None = None
+        """Devices that change digital inputs, and what says how."""
         if spec.devices and any(map(has_columns, spec.devices)):
-            own = [reader for reader in self.devices.values() if reader.spec.type not in CARRIED]
+            own = [reader for reader in self.devices.values() if not reader.kind.part]
             for reader in own:
                 reader._install(engine.rows[name])
             attach_errors(own, len(spec.lasers), spec.sonar is not None, engine, sim._devices)
@@ -90,22 +92,24 @@ class BaseRobot(Member):
     def _make_devices(self) -> dict[str, DeviceReader[Any]]:
         sim, made = self._sim, {}
         equipment = self.spec.equipment
-        carried: dict[str, list[Any]] = {
-            "battery": [self.electrics.battery], "gripper": [self.gripper], "sonar": [self.sonar], "laser": [*self.lasers],
-        }  # fmt: skip
+        parts: dict[str, list[Any]] = {}
         for name, spec in zip(names_of(equipment), equipment, strict=True):
-            mounting = find_device(spec.type).mounting(spec)
+            kind = find_device(spec.type)
             view = View(
                 sim._engine,
                 self.name,
+                self.spec,
                 name,
-                mounting,
+                kind.mounting(spec),
                 errs=sim.sensor_noise,
                 colors=lambda: sim.colors,
                 ranging=sim._devices,
             )
-            if spec.type in CARRIED:
-                view.part_of_robot = carried[spec.type].pop(0)
+            if kind.part:
+                if spec.type not in parts:
+                    found = attrgetter(kind.part)(self)
+                    parts[spec.type] = [*found] if isinstance(found, tuple) else [found]
+                view.part_of_robot = parts[spec.type].pop(0)
                 view.key = getattr(view.part_of_robot, "_key", view.key)
             made[name] = DeviceReader[Any](spec, view)
         return made
@@ -223,15 +227,15 @@ class BaseRobot(Member):
 
     @property
     def digital_inputs(self) -> bytes:
-        """Bytes of digital inputs, 1: idle. Table sensors pull bits down (pioneer-protocol §5, field 16, and §10)."""
+        """Bytes of digital inputs, 1: idle. Devices may pull bits down (`PioneerFields.inputs`)."""
         inputs = bytearray(self.electrics.inputs)
-        ir = self.spec.table_ir
-        if ir.positions:
-            left, right = (*under_table(self._sim.scene, ir, self.truth), False)[:2]
-            if ir.in_io_packet:
-                inputs[3] &= 0xFF ^ (2 * left + right)
-            else:
-                inputs[0] &= 0xFF ^ (left + 2 * right)
+        if self._pulling is None:
+            shown = [(reader, reader.kind.pioneer) for reader in self.devices.values()]
+            self._pulling = [(reader, p.inputs) for reader, p in shown if p is not None and p.inputs is not None]
+        for reader, masks in self._pulling:
+            for byte, mask in (reader.shown("pioneer.inputs", masks) or {}).items():
+                if byte in range(len(inputs)):
+                    inputs[byte] &= ~mask & 0xFF
         return bytes(inputs)
 
     def ghost(self, on: bool = True, source: str = API) -> None:
@@ -271,7 +275,7 @@ class BaseRobot(Member):
         ]
         read = [f"laser {i}" for i, laser in enumerate(self.lasers) if laser.is_read]
         read += ["sonar"] if self.sonar is not None and self.sonar.is_read else []
-        read += [name for name, d in self.devices.items() if d.is_read and d.spec.type not in CARRIED]
+        read += [name for name, d in self.devices.items() if d.is_read and not d.kind.part]
         lines.append(f"sensors in use: {', '.join(read) or 'none'}")
         if self.gripper is not None:
             lines.append(f"gripper holds {self.gripper.holding or 'nothing'}")

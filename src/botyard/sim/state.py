@@ -46,7 +46,7 @@ from botyard.formats.base import Warn
 from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
-from botyard.model.devices import CARRIED, find_device, loaded_devices, names_of
+from botyard.model.devices import find_device, loaded_devices, names_of
 from botyard.model.objects import Described
 from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import Axes, RobotSpec
@@ -462,7 +462,8 @@ def _check_roster(
     for name, model in robots.items():
         if isinstance(model, RobotSpec) and model.devices:
             for device, spec in zip(names_of(model.equipment), model.equipment, strict=True):
-                columns = None if spec.type in CARRIED else find_device(spec.type).table
+                kind = find_device(spec.type)
+                columns = None if kind.part else kind.table
                 if columns is not None:
                     wanted.setdefault(columns.name, set()).add(memory_key(name, device))
     known = {table.name for table in sim.engine.tables.values() if not table.optional}

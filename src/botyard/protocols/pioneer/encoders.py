@@ -16,10 +16,9 @@ GYRO_TEMPERATURE: Final = 128
 """The temperature byte; clients do not use it."""
 
 
-def ticks(forward: float, turned: float, spec: PioneerSpec) -> tuple[int, int]:
-    """Counts of the left and right wheel encoder after a distance of `forward` m and a rotation of `turned` rad."""
-    left, right = forward - turned * spec.half_track, forward + turned * spec.half_track
-    return round(mm(left) * spec.ticks_per_mm), round(mm(right) * spec.ticks_per_mm)
+def ticks(way: float, spec: PioneerSpec) -> int:
+    """Count of a wheel encoder after a way of the wheel, m."""
+    return round(mm(way) * spec.ticks_per_mm)
 
 
 def gyro_reading(rate: float) -> int:

@@ -33,6 +33,7 @@ FRONT_BITS, REAR_BITS = 0xFE00, 0x00FE
 DEVICE_BITS: Final = {
     "stall_bumpers": FRONT_BITS | REAR_BITS, "flags": 0xFFFF, "gripper": 0xFF, "faults": 0xFFFF, "compass": 0xFF,
     "battery": 0xFF, "battery10": 0xFFFF, "charge_state": 0xFF, "soc": 0xFF,
+    "timer_low": 0xFF, "analog": 0xFF, "digout": 0xFF, "temperature": -1,
 }  # fmt: skip
 """Fields of the report in which devices may set bits, and which ones (`PioneerFields.report`)."""
 DEVICE_SIMSTAT: Final = frozenset({"flags", "lat_e7", "lon_e7", "alt_cm", "gps_quality"})
@@ -101,15 +102,13 @@ def build_sip(
     gripper_layout : str
         One of `gripperbits.LAYOUTS`.
     """
-    p, e = port.spec.pioneer, port.electrics
+    p = port.spec.pioneer
     forward, turn = units.mm(state.twist.vx), state.twist.w / p.diff_conv
     digin = port.digital_inputs()[0]
     grip = port.gripper_state()
     if grip is not None and gripper_layout == "p2os":
         digin = gripperbits.p2os_inputs(grip, digin)
-    flags = (
-        (1 if state.motors else 0) | (SONAR_BITS if sonar_on else 0) | e.estop_pressed << 5 | e.joystick.button1 << 9
-    )
+    flags = (1 if state.motors else 0) | (SONAR_BITS if sonar_on else 0)
     bits = port.report_bits()
     sip = Sip(
         x=units.to_int_wrapped(units.mm(state.pose_odom.x) / p.dist_conv, 16),
@@ -120,15 +119,12 @@ def build_sip(
         stall_bumpers=_stalls(state.stalled, bits.get("stall_bumpers", 0), bumpstall),
         flags=flags,
         sonar=sonar_readings(port, first_sonar) if sonar_on else [],
-        timer_low=e.analog_port,
         gripper=0 if grip is None else gripperbits.switches(grip, gripper_layout),
-        analog=e.analog[e.analog_port] >> 2,
         digin=digin,
-        digout=e.digout,
+        digout=0,  # the controller board sets bits of it, and of the temperature
         rot_vel10=_i16(units.deg(state.twist.w) * 10.0),
-        faults=2 if e.temperature_warning else 0,
         lat_vel=_i16(units.mm(state.twist.vy)),
-        temperature=units.to_int_saturated(e.temperature, -128, 127),
+        temperature=0,
     )
     for name in bits.keys() & DEVICE_BITS.keys() - {"stall_bumpers"}:
         setattr(sip, name, getattr(sip, name) | bits[name] & DEVICE_BITS[name])
@@ -217,8 +213,13 @@ def build_siminfo(port: RobotPort, application: str, version: str, flags: int) -
 
 def build_encoders(port: RobotPort, state: RobotState) -> accessories.Encoders:
     """Ticks of the wheels."""
-    left, right = encoders.ticks(*state.path, port.spec.pioneer)
-    return accessories.Encoders(left=units.to_int_wrapped(left, 32), right=units.to_int_wrapped(right, 32))
+    ways = 0.0, 0.0
+    for reader in port.devices.values():
+        shown = reader.kind.pioneer
+        if shown is not None and shown.wheels is not None:
+            ways = reader.shown("pioneer.wheels", shown.wheels) or ways
+    left, right = (units.to_int_wrapped(encoders.ticks(way, port.spec.pioneer), 32) for way in ways)
+    return accessories.Encoders(left=left, right=right)
 
 
 GYRO_READINGS = 4

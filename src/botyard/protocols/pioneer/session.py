@@ -101,7 +101,6 @@ class Session(Conversation):
         self._has_plain_model = not (
             settings.log_movement
             or spec.gripper is not None
-            or spec.table_ir.positions
             or not all(self._is_plain_device(device) for device in spec.equipment)
             or (spec.sonar is not None and len(spec.sonar.transducers) > READINGS_PER_PACKET)
         )

@@ -1,0 +1,88 @@
+"""Encoders of the two driven wheels (UNS-011): how far each has come by odometry, without jumps when the robot is placed elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from botyard.model.devices import Device, DeviceSpec, Field, PioneerFields, RosMessage
+
+if TYPE_CHECKING:
+    from botyard.devices.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodersSpec(DeviceSpec):
+    """Encoders of the driven wheels. They have no parameters: wheels and scales are those of the robot."""
+
+    type: str = field(default="encoders", init=False)
+
+
+class Wheel(NamedTuple):
+    """A wheel.
+
+    Attributes
+    ----------
+    name : str
+        ``left`` or ``right``.
+    distance : float
+        Signed way since the robot was added, m.
+    speed : float
+        m/s, forward.
+    angle : float
+        The same way as rotation of the wheel, rad.
+    rate : float
+        Its rotation, rad/s.
+    """
+
+    name: str
+    distance: float
+    speed: float
+    angle: float
+    rate: float
+
+
+def wheels(path: tuple[float, float], velocity: tuple[float, float], half_track: float, radius: float) -> list[Wheel]:
+    """Left and right wheel of a robot, `half_track` and `radius` m.
+
+    Parameters
+    ----------
+    path : (float, float)
+        Signed distance, m, and rotation, rad.
+    velocity : (float, float)
+        Forward, m/s, and rotation, rad/s.
+    """
+    found = []
+    for name, side in (("left", -half_track), ("right", half_track)):
+        distance, speed = path[0] + path[1] * side, velocity[0] + velocity[1] * side
+        found.append(Wheel(name, distance, speed, distance / radius, speed / radius))
+    return found
+
+
+def _read(_: EncodersSpec, view: View) -> list[Wheel]:
+    state, row, robot = view.state, view.row, view.robot
+    forward, turned = state.path[row].tolist()
+    v, _left, w = state.vel[row].tolist()
+    return wheels((forward, turned), (v, w), robot.pioneer.half_track, robot.wheel_radius)
+
+
+def _message(_: EncodersSpec, found: list[Wheel]) -> dict[str, Any]:
+    """sensor_msgs/JointState."""
+    return {
+        "name": [f"{wheel.name}_wheel_joint" for wheel in found],
+        "position": [wheel.angle for wheel in found],
+        "velocity": [wheel.rate for wheel in found],
+    }
+
+
+ENCODERS: Final = Device(
+    name="encoders",
+    about="joint states of the driven wheels",
+    spec=EncodersSpec,
+    read=_read,
+    fields=(Field("wheel", kind=str), Field("distance", "m"), Field("speed", "m/s")),
+    rows=lambda found: [wheel[:3] for wheel in found],
+    ros=RosMessage(topic="joint_states", type_name="sensor_msgs/JointState", fields=_message, frame=None),
+    pioneer=PioneerFields(wheels=lambda _, found: (found[0].distance, found[1].distance)),
+    on_page=False,
+)
