@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.commands import FARTHEST
+from botyard.engine.commands import MAX_COORDINATE
 from botyard.engine.kernels.collide import SECTORS
 from botyard.engine.layout import Control, Grid
 from botyard.geometry import Pose, relative
@@ -113,7 +113,7 @@ class ChipmunkDynamics:
         mass = self._masses.get(name)
         return 0.0 if mass is None else mass.inertia
 
-    def told(self, name: str) -> tuple[float, float, tuple[float, float, float]]:
+    def mass_and_wrench(self, name: str) -> tuple[float, float, tuple[float, float, float]]:
         """Mass, kg, moment of inertia, kg·m², and wrench, of a body; zero for one without mass."""
         mass = self._masses.get(name)
         return (0.0, 0.0, (0.0, 0.0, 0.0)) if mass is None else (mass.spec.mass, mass.inertia, mass.wrench)
@@ -390,7 +390,7 @@ class ChipmunkDynamics:
         """Write what became of a body with mass."""
         state, row, dt, solver = engine.state, mass.row, engine.clock.dt, self._solver
         found, old = solver.pose(mass.name), Pose(*mass.pose)
-        if not max(abs(found.x), abs(found.y)) <= FARTHEST:  # also where it is not a number
+        if not max(abs(found.x), abs(found.y)) <= MAX_COORDINATE:  # also where it is not a number
             log.warning("%s was thrown out of the world; it is put back and stands still", mass.name)
             solver.place(mass.name, old)
             solver.move(mass.name, 0.0, 0.0, 0.0)

@@ -14,7 +14,7 @@ from botyard.app.compose import compose
 from botyard.control import USER, AddRobot, Caller
 from botyard.control.control import Control
 from botyard.control.later import resolved
-from botyard.engine.crowd import MOST, RADIUS
+from botyard.engine.crowd import MAX_PER_PLACE, PLACE_RADIUS
 from botyard.errors import CommandError
 from botyard.geometry import Pose
 from botyard.interfaces.ambf.ambf import Ambf
@@ -33,11 +33,11 @@ def world(n: int) -> Simulation:
 
 def test_a_place_takes_so_many_and_no_more() -> None:
     sim = world(8)
-    for i in range(1, MOST):
+    for i in range(1, MAX_PER_PLACE):
         sim.crowd.enter(f"r{i}", 0.1, 0.0)  # r0 stands there
-    with pytest.raises(CommandError, match=f"{MOST} others stand on that place already"):
+    with pytest.raises(CommandError, match=f"{MAX_PER_PLACE} others stand on that place already"):
         sim.crowd.enter("r7", 0.0, 0.0)
-    sim.crowd.enter("r7", RADIUS + 0.15, 0.0)
+    sim.crowd.enter("r7", PLACE_RADIUS + 0.15, 0.0)
     sim.crowd.enter("r1", 0.05, 0.0)
     sim.crowd.enter("r2", 50.0, 0.0)  # who goes makes room
     sim.crowd.enter("r6", 0.0, 0.0)
@@ -65,7 +65,7 @@ def test_clients_that_heap_up_their_robots_are_told(way: str) -> None:
             line.send(command(67, 9_000) + command(66, 50_000))
     modem.run(0.1)
     there = sum(math.dist(sim.robots[f"r{i}"].truth[:2], (50.0, 9.0)) < 0.01 for i in range(12))
-    assert there == MOST
+    assert there == MAX_PER_PLACE
     assert sum("others stand on that place already" in text for line in lines for text in line.log) == 12 - there
     back = command(225)
     for line in lines:
@@ -88,15 +88,15 @@ def test_a_restored_world_is_looked_at_anew() -> None:
 
 
 def test_who_may_be_added_where() -> None:
-    sim = world(MOST)
+    sim = world(MAX_PER_PLACE)
     control = Control(sim)
     parts = SimpleNamespace(equip=lambda spec: spec, add_robots=sim.add_robots, serve=lambda robots: resolved(None))
     control.grounds = parts  # type: ignore[assignment]
     wild = Caller("ros", ignores_crowd_limit=False)
-    for _ in range(MOST - 1):
+    for _ in range(MAX_PER_PLACE - 1):
         control.do(wild, AddRobot(model="p3dx", pose=Pose(0.1, 0.0, 0.0)))
     before = len(sim.robots)
-    with pytest.raises(CommandError, match=f"{MOST} others stand on that place already"):
+    with pytest.raises(CommandError, match=f"{MAX_PER_PLACE} others stand on that place already"):
         control.do(wild, AddRobot(model="p3dx", pose=Pose()))
     assert len(sim.robots) == before
     control.do(USER, AddRobot(model="p3dx", pose=Pose()))
@@ -105,7 +105,7 @@ def test_who_may_be_added_where() -> None:
 
 def test_programs_of_forces_do_not_heap_up_bodies_either(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        sim = world(MOST + 2)
+        sim = world(MAX_PER_PLACE + 2)
         parts = compose(sim, port=0)
         ambf = Ambf(parts.hub, parts.control, parts.lockstep, Types("jazzy", definitions("2.0")), "2.0")
         ambf._sync()
@@ -117,7 +117,7 @@ def test_programs_of_forces_do_not_heap_up_bodies_either(caplog: pytest.LogCaptu
                 bodies[-1].put(Pose(0.001, 0.0, 0.0))  # type: ignore[attr-defined]
                 bodies[-1].put(Pose(1e300, 0.0, 0.0))  # type: ignore[attr-defined]
         sim.step()
-        assert sum(math.hypot(*robot.truth[:2]) < RADIUS for robot in sim.robots.values()) == MOST
+        assert sum(math.hypot(*robot.truth[:2]) < PLACE_RADIUS for robot in sim.robots.values()) == MAX_PER_PLACE
         assert caplog.text.count("cannot be put") == 2, "of each the first"
         last: Any = bodies[-1]
         last.set_step_hook("twist", lambda: last._advance((-1e300, 0.0, 0.0)))

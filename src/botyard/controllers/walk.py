@@ -10,7 +10,7 @@ from typing import Any
 from botyard.controllers.base import finite, point, random_state, set_random_state
 from botyard.controllers.steering import halt, steer
 from botyard.elementary import atan2, cos, hypot, sin
-from botyard.engine.commands import FARTHEST
+from botyard.engine.commands import MAX_COORDINATE
 from botyard.errors import WorldError
 from botyard.geometry import Pose
 from botyard.sim.simulation import Robot
@@ -51,8 +51,8 @@ class Walk:
             raise WorldError("walk: speed must be positive, pause not negative")
         if area is not None and len(area) != 4:
             raise WorldError(f"walk: area: expected [x0, y0, x1, y1], found {len(area)} numbers")
-        if area is not None and not all(abs(float(v)) <= FARTHEST for v in area):
-            raise WorldError(f"walk: area: expected numbers within ±{FARTHEST:g} m, found {list(area)}")
+        if area is not None and not all(abs(float(v)) <= MAX_COORDINATE for v in area):
+            raise WorldError(f"walk: area: expected numbers within ±{MAX_COORDINATE:g} m, found {list(area)}")
         self._robot = robot
         self._random = random.Random(f"{seed} walk {robot.name}")
         self._speed, self._pause = float(speed), float(pause)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from botyard import elementwise
 from botyard.elementary import cos, hypot
 from botyard.engine.kernels.packed import Chosen, Output, Sensors, cast
-from botyard.engine.kernels.raycast import LEAST_COMPONENT, SECTORS, Beams, Fans
+from botyard.engine.kernels.raycast import MIN_COMPONENT, SECTORS, Beams, Fans
 from botyard.engine.layout import F8, I2, I8, U2, U8
 from botyard.engine.simulation import Engine, empty_world
 from botyard.engine.tables import Column, Row, Table
@@ -480,7 +480,7 @@ _known = lru_cache(maxsize=256)(_beams)
 def _sectors(x: F8, y: F8) -> I8:
     """`sector_of` of many directions at once."""
     ax, ay = np.abs(x), np.abs(y)
-    part = ay / np.maximum(ax + ay, LEAST_COMPONENT)
+    part = ay / np.maximum(ax + ay, MIN_COMPONENT)
     part = np.where(x < 0.0, 2.0 - part, part)
     part = np.where(y < 0.0, 4.0 - part, part)
     sectors: I8 = np.minimum((part * (0.25 * SECTORS)).astype(np.int64), SECTORS - 1)

@@ -1,4 +1,4 @@
-"""From descriptions to arrays: the only place that knows both the model and the engine's layout."""
+"""Makes arrays of descriptions: the only module that knows both the model and the engine's layout."""
 
 from __future__ import annotations
 
@@ -27,27 +27,28 @@ T = TypeVar("T", bound=np.generic)
 MIN_CELL = 0.1
 """Least edge of a grid cell, m (the size that measured best, reference performance.md §2)."""
 MAX_CELLS = 4e6
-"""Maps so large that they would need more cells get larger ones."""
+"""Cells of a grid: larger maps get larger cells."""
 MAX_ENTRIES = 2e7
-"""So do maps with so many long walls that these would have more entries in all cells together: an entry costs 44 bytes."""
+"""Entries of walls in all cells together, 44 bytes each: maps with many long walls get larger cells."""
 CELLS_PER_ENTRY = 4.0
-"""So do maps with few walls: the whole grid then stays in a cache."""
-CROWDED = 50.0
-"""Other ends of walls in the cell of one beyond which cells get smaller all the same: a few stray points far outside made all one cell."""
+"""Cells of a grid per entry: maps with few walls get larger cells, so that the whole grid stays in a cache of the processor."""
+MAX_ENDS_PER_CELL = 50.0
+"""Ends of walls that share the cell of another end, on average. With more, cells get smaller than `CELLS_PER_ENTRY` says: a few stray
+points far outside would else put the whole map into one cell."""
 SAMPLED_ENDS = 20_000
-"""So many ends of walls are looked at to find that out."""
-FEW = 8
-"""So many new bodies find their places in the order one by one; with more the order is made anew."""
+"""Size of the sample of ends of walls by which that is estimated."""
+MAX_ONE_BY_ONE = 8
+"""So many bodies are put into `Bodies.order`, or taken out of `Bodies`, one by one; with more all is made anew."""
 GRID_PADDING = 2
 """Empty cells around the map's bounds."""
 GRID_PHASE = 3 / 32
-"""Borders of cells lie this much, in cells, beside multiples of the cell's edge: there they would run along the outlines of map points,
-which are on such multiples, and each of those would be entered on both sides."""
+"""Offset of the borders of cells from multiples of the cell's edge, in cells. Outlines of map points lie on such multiples: on a border
+each of them would be entered in the cells of both sides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodySpec:
-    """What the engine needs to know of a body.
+    """Description of a body for the engine.
 
     Attributes
     ----------
@@ -68,9 +69,9 @@ class BodySpec:
     returns : Returns
         Visibility.
     feels : bool
-        Whether somebody wants to know where it is touched (`State.contact`).
+        Whether contacts are reported (`State.contact`).
     dynamics : DynamicsSpec or None
-        Mass and what goes with it; None: it moves as it is told, and nothing moves it.
+        Mass, friction, damping; None: a kinematic body, which moves as commanded and is pushed by nothing.
     """
 
     name: str
@@ -90,12 +91,12 @@ class BodySpec:
         return body_uid(self.name)
 
     def mask(self, seen: Visible) -> int:
-        """`State.mask` for classes of visibility: what has mass does not stop others, they push it."""
+        """`State.mask` for classes of visibility: a body with mass does not stop others, they push it."""
         return int(seen if self.dynamics is None else seen.with_mass())
 
     @property
     def control(self) -> Control:
-        """How it is driven at first."""
+        """What drives it at creation."""
         if self.dynamics is None:
             return Control.NONE
         return Control.FORCE if self.drive is Drive.NONE else Control.MOTORS
@@ -124,12 +125,12 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
 
 
 def box_body(box: BoxObject) -> BodySpec:
-    """The body of a movable thing of the map."""
+    """The body of a movable box of the map."""
     return BodySpec(name=box.name, parts=box.outlines, returns=box.returns, dynamics=box.dynamics)
 
 
 class _Polygon(NamedTuple):
-    """What `Bodies` has of a polygon beside its corners: `turn`, `edge`, the distance of its farthest corner, half its least width, m."""
+    """Columns of `Bodies` for a polygon: `turn`, `edge`, distance of its farthest corner from the origin, half its least width, m."""
 
     turn: float
     edge: tuple[float, ...]
@@ -138,7 +139,7 @@ class _Polygon(NamedTuple):
 
 
 def convexity(part: Outline) -> float:
-    """See `Bodies.turn`. A polygon is convex when it turns the same way at every corner, once around in all."""
+    """`Bodies.turn` of a polygon. It is convex when it turns the same way at every corner, once around in all."""
     edges = [(b[0] - a[0], b[1] - a[1]) for a, b in zip(part, (*part[1:], part[0]), strict=True)]
     around, left, right = 0.0, True, True
     for (ax, ay), (bx, by) in zip(edges, (*edges[1:], edges[0]), strict=True):  # plain numbers: most have few corners
@@ -201,7 +202,7 @@ def moving_order(names: Sequence[str]) -> I8:
 def insert_in_order(order: I8, names: Sequence[str], n_old: int) -> I8:
     """`moving_order` of `names`, when `order` is that of the first `n_old` of them."""
     new = sorted(range(n_old, len(names)), key=names.__getitem__)
-    if len(new) > FEW:
+    if len(new) > MAX_ONE_BY_ONE:
         return moving_order(names)
     rows = order.tolist()
     for row in new:
@@ -233,7 +234,7 @@ def join_bodies(a: Bodies, b: Bodies, order: I8) -> Bodies:
 
 
 def keep_bodies(a: Bodies, keep: I8) -> Bodies:
-    """The shapes of the bodies in rows `keep` (ascending) alone: array copies, as in `join_bodies`."""
+    """The shapes of the bodies in rows `keep` alone, in that order: array copies. Its `order` is valid for ascending rows only."""
     parts = rows_of(a.part_start, keep)
     verts = rows_of(a.vert_start, parts)
     stays = np.zeros(len(a.radius), np.bool_)
@@ -260,7 +261,7 @@ def keep_bodies(a: Bodies, keep: I8) -> Bodies:
 def drop_bodies(a: Bodies, rows: I8) -> Bodies:
     """The shapes of all bodies but those in `rows` (ascending): `keep_bodies`, faster where these are few."""
     n = len(a.radius)
-    if len(rows) > FEW:
+    if len(rows) > MAX_ONE_BY_ONE:
         return keep_bodies(a, np.delete(np.arange(n), rows))
     parts = np.stack([a.part_start[rows], a.part_start[rows + 1]], axis=1)
     verts = a.vert_start[parts].tolist()
@@ -292,11 +293,11 @@ def _without(array: NDArray[T], spans: Sequence[Sequence[int]]) -> NDArray[T]:
 
 
 def reshape_bodies(a: Bodies, specs: Mapping[int, BodySpec]) -> Bodies:
-    """The shapes of `a` with other outlines of some bodies, by row: written in place where they have as many corners, else array copies."""
+    """The shapes of `a` with other outlines of some bodies, by row: written in place if all keep their numbers of corners, else copies."""
     rows = np.array(sorted(specs), np.int64)
     new = build_bodies([specs[row] for row in rows.tolist()])
     a.radius[rows], a.inner[rows], a.feels[rows] = new.radius, new.inner, new.feels
-    a.placed[rows] = np.nan  # nobody knows any more how far others are
+    a.placed[rows] = np.nan  # `Bodies.world` and `leeway` are to be computed anew
     parts, old_parts = np.diff(new.part_start), np.diff(a.part_start)
     chosen = rows_of(a.part_start, rows)
     sizes, old_sizes = np.diff(new.vert_start), np.diff(a.vert_start)
@@ -308,7 +309,7 @@ def reshape_bodies(a: Bodies, specs: Mapping[int, BodySpec]) -> Bodies:
     begin, end = a.vert_start[first], a.vert_start[last]
 
     def spliced(old: NDArray[T], inserted: NDArray[T], from_: I8, to: I8, where: I8) -> NDArray[T]:
-        """`old` with other parts: those between `from_` and `to` give way to those that begin at `where` in `inserted`."""
+        """`old` with its parts between `from_` and `to` replaced by those of `inserted`, which begin at `where`."""
         pieces, at = list[NDArray[T]](), 0
         for k, (i, j) in enumerate(zip(from_.tolist(), to.tolist(), strict=True)):
             pieces += [old[at:i], inserted[where[k] : where[k + 1]]]
@@ -330,18 +331,18 @@ def reshape_bodies(a: Bodies, specs: Mapping[int, BodySpec]) -> Bodies:
 
 
 def outline_of(a: Bodies, row: int) -> tuple[Outline, ...]:
-    """The polygons of a body as they are, in its frame, m."""
+    """The present polygons of a body, in its frame, m."""
     parts = range(int(a.part_start[row]), int(a.part_start[row + 1]))
     return tuple(tuple(map(tuple, a.verts[a.vert_start[p] : a.vert_start[p + 1]].tolist())) for p in parts)
 
 
 def starts_of(sizes: I8) -> I8:
-    """Where parts of these sizes begin and end, one behind the other."""
+    """Offsets at which parts of these sizes begin and end, one behind the other: (n + 1,)."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 def rows_of(starts: I8, chosen: I8) -> I8:
-    """Rows of the chosen parts, which begin and end at `starts`."""
+    """Rows of the parts `chosen`, of parts that begin and end at `starts`."""
     sizes = np.diff(starts)[chosen]
     within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     rows: I8 = np.repeat(starts[:-1][chosen], sizes) + within
@@ -377,7 +378,7 @@ def build_grid(scene: Scene) -> Grid:
 
 
 def _neighbours(ends: F8, h: float) -> float:
-    """How many others share the cell of edge `h` with one of the points `ends`, (n, 2), on average; by a sample of them.
+    """Estimate, from a sample, how many others share a cell of edge `h` with one of the points `ends`, (n, 2), on average.
 
     With c points in a cell that is Σ c·(c − 1) / n. Of the pairs in a cell a sample of the part f has f², so this can be told from one.
     """
@@ -416,12 +417,12 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     ends = segments.reshape(-1, 2)
     low, high = ends.min(axis=0), ends.max(axis=0)
     area = float((high[0] - low[0] + 1.0) * (high[1] - low[1] + 1.0))
-    # a wall has an entry in each cell along its way; how many those are depends on the edge: a few rounds are enough
+    # a wall has an entry in each cell along its way, and how many those are depends on the edge: a fixed-point iteration
     ways = float(np.abs(segments[:, 2:] - segments[:, :2]).sum())
     least = h = max(MIN_CELL, math.sqrt(area / MAX_CELLS), ways / MAX_ENTRIES)
     for _ in range(8):
         h = max(least, math.sqrt(area / (CELLS_PER_ENTRY * (len(segments) + ways / h))))
-    while h > least and _neighbours(ends, h) > CROWDED:
+    while h > least and _neighbours(ends, h) > MAX_ENDS_PER_CELL:
         h = max(least, 0.5 * h)
     x0, y0 = (float(v) for v in (np.floor(low / h - GRID_PADDING) - GRID_PHASE) * h)
     nx, ny = (int(v) for v in np.ceil((high - (x0, y0)) / h) + GRID_PADDING)

@@ -1,4 +1,4 @@
-"""Simulated time: an integer count of microseconds, so that it never drifts. Pacing against wall time is the hub's business."""
+"""Simulated time: an integer count of microseconds, so that it never drifts. The run loop paces it against wall time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What may be asked of a body. Commands are values; they are queued and take effect at the beginning of the next step.
+"""Commands to bodies. They are values, which are queued and take effect at the beginning of the next step.
 
-All are in SI units: m, rad, s. Each command knows how to write itself into the state; only the step calls that (design §2, rule 1).
+All are in SI units: m, rad, s. `apply` writes a command into the state; only the step calls it (design §2, rule 1).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from botyard.names import shown
 
 _NO_MASS: Final = int(Control.NONE)
 """A plain number: comparing a NumPy scalar with a member of an enumeration takes 4 µs, as long as all the rest of a command."""
-FARTHEST = 1e7
-"""Largest coordinate of a true pose, m; beyond it neither bins nor the wire's integers mean anything."""
+MAX_COORDINATE = 1e7
+"""Largest coordinate of a true pose, m; bins and the integers of protocols are not made for more."""
 
 
 class Command(Protocol):
@@ -46,7 +46,7 @@ def _check_finite(what: str, *values: float) -> None:
 
 
 def check_pose(pose: Pose) -> None:
-    """Refuse a true pose that no world has: not finite, or farther out than `FARTHEST`.
+    """Refuse a true pose that is not finite, or farther out than `MAX_COORDINATE`.
 
     Raises
     ------
@@ -54,8 +54,8 @@ def check_pose(pose: Pose) -> None:
         With what was found.
     """
     _check_finite("pose", *pose)
-    if max(abs(pose.x), abs(pose.y)) > FARTHEST:
-        raise CommandError(f"pose: expected coordinates within ±{FARTHEST:g} m, found x={pose.x:g}, y={pose.y:g}")
+    if max(abs(pose.x), abs(pose.y)) > MAX_COORDINATE:
+        raise CommandError(f"pose: expected coordinates within ±{MAX_COORDINATE:g} m, found x={pose.x:g}, y={pose.y:g}")
 
 
 def _may_move(state: State, row: int) -> bool:
@@ -65,7 +65,7 @@ def _may_move(state: State, row: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SetVelocity:
-    """Drive with a velocity until told otherwise; axes that are None keep their target.
+    """Drive with a velocity until the next command; axes that are None keep their target.
 
     Attributes
     ----------
@@ -124,12 +124,12 @@ class SetVelocities:
                 raise CommandError(f"velocity: expected finite numbers, found {values[at]} at index {at}")
 
     def checked(self, count: int) -> SetVelocities:
-        """A copy, when it is for rows of so many bodies.
+        """A copy, if its rows are those of `count` bodies.
 
         Raises
         ------
         CommandError
-            Rows are not whole numbers, are not there or are there twice, or other arrays have not as many numbers.
+            Rows are not whole numbers, are out of range or given twice, or other arrays have another length.
         """
         rows = np.array(self.rows)
         fits = rows.ndim == 1 and (
@@ -147,7 +147,7 @@ class SetVelocities:
         return SetVelocity(*(None if a is None else float(a[index]) for a in (self.v, self.w, self.vy)))
 
     def renumbered(self, removed: int) -> SetVelocities:
-        """The same after row `removed` was taken out."""
+        """The command after the body in row `removed` was removed: later rows move up."""
         keep = self.rows != removed
         rows = self.rows[keep]
         return SetVelocities(
@@ -157,7 +157,7 @@ class SetVelocities:
     def apply(self, state: State, rows_by_themselves: I8) -> None:
         """Set the targets of all rows but those in `rows_by_themselves`."""
         rows = self.rows
-        # bodies that follow one another are a slice of the state: a third of the time that a list of rows takes
+        # consecutive rows are a slice of the state, which takes a third of the time of an index array
         first = int(rows[0]) if len(rows) else 0
         where: I8 | slice = (
             slice(first, first + len(rows)) if np.array_equal(rows, first + np.arange(len(rows))) else rows
@@ -340,7 +340,7 @@ class RestoreLimits:
 
 @dataclass(frozen=True, slots=True)
 class SetOdometry:
-    """Let the odometry believe in `pose`; the true pose stays."""
+    """Set the odometry pose; the true pose stays."""
 
     pose: Pose = Pose()
 
@@ -355,7 +355,7 @@ class SetOdometry:
 
 @dataclass(frozen=True, slots=True)
 class SetPose:
-    """Put the body at a true pose, whatever stands there; odometry stays (COL, MOT-014)."""
+    """Teleport the body to a true pose, whatever stands there; odometry stays (COL, MOT-014)."""
 
     pose: Pose
 
@@ -386,7 +386,7 @@ class SetPoseAxis:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A hand takes hold of the body, or lets go: while held it stands still whatever it is told; then it goes on as told (MOT-015)."""
+    """Hold the body by hand, or let go: while held it stands still, whatever its targets; then it goes on (MOT-015)."""
 
     on: bool
 
@@ -397,19 +397,19 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class SetVisible:
-    """Who sees and feels the body from now on; `Visible.NONE` makes a ghost of it."""
+    """Set which sensors see the body and whether robots collide with it; `Visible.NONE`: none, nobody (a ghost)."""
 
     mask: Visible
 
     def apply(self, state: State, row: int) -> None:
-        """Set the class mask; what has mass stays what is pushed and does not stop others."""
+        """Set the class mask; a body with mass goes on being pushed, and stops nobody."""
         has_mass = _has_mass(state, row)
         state.mask[row] = int(self.mask.with_mass() if has_mass else self.mask)
 
 
 @dataclass(frozen=True, slots=True)
 class SetOdometryErrors:
-    """When the errors of odometry are drawn from now on.
+    """Set when the errors of odometry are drawn.
 
     Attributes
     ----------
@@ -423,31 +423,31 @@ class SetOdometryErrors:
     seed: int
 
     def apply(self, state: State, row: int) -> None:
-        """Set mode and errors; odometry that is perfect by its model stays so."""
+        """Set mode and errors; odometry that the model makes perfect stays so."""
         if int(state.err_mode[row]) == OdometryErrorMode.PERFECT:
             return
         set_error_mode(state, row, self.mode, self.seed)
 
 
 def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: int) -> None:
-    """Write when errors are drawn, and those that are in force until then (pioneer-protocol §11.4)."""
+    """Set when errors are drawn, and the errors until then (pioneer-protocol §11.4)."""
     state.err_mode[row] = int(mode)
     state.err[row] = 0.0
     if mode is OdometryErrorMode.CONSTANT:
-        # a symmetric range stands for the constant that it was made from, any other for its middle
+        # a symmetric range was made of one constant, which is its upper end; of any other the middle is taken
         low, high = state.err_lo[row], state.err_hi[row]
         state.err[row] = np.where(low == -high, high, (low + high) / 2.0)
     elif mode is OdometryErrorMode.RANDOM_INIT:
         draw_row_errors(state.uid, state.err_lo, state.err_hi, state.err, row, np.uint64(seed), BEFORE_ALL_TICKS)
 
 
-_MOST: Final = {Control.FORCE: 1e9, Control.POSE: FARTHEST, Control.TWIST: 1e5}
-"""Greatest demands: N and N·m; m; m/s and rad/s. Beyond them the contact solver's numbers mean nothing."""
+_MAX_DEMAND: Final = {Control.FORCE: 1e9, Control.POSE: MAX_COORDINATE, Control.TWIST: 1e5}
+"""Greatest demands: N and N·m; m; m/s and rad/s. Beyond them the contact solver has no precision left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Drive a body with mass from outside until told otherwise; one without mass takes no notice.
+    """Drive a body with mass by a force, to a pose or with a velocity, until the next command; one without mass ignores it.
 
     Attributes
     ----------
@@ -461,7 +461,7 @@ class Demand:
     values: tuple[float, float, float]
 
     def __post_init__(self) -> None:
-        what, most = self.control.name.lower(), _MOST[self.control]
+        what, most = self.control.name.lower(), _MAX_DEMAND[self.control]
         _check_finite(what, *self.values)
         if max(map(abs, self.values)) > most:
             raise CommandError(f"{what}: expected values within ±{most:g}, found {max(self.values, key=abs):g}")
@@ -474,7 +474,7 @@ class Demand:
 
 
 def _put(state: State, row: int) -> None:
-    """A body was put elsewhere: nothing touches it any more, and what has mass is at rest."""
+    """After a teleport: nothing touches the body, and one with mass is at rest."""
     state.contact[row] = 0
     if _has_mass(state, row):
         state.vel[row] = 0.0
@@ -485,7 +485,7 @@ def _has_mass(state: State, row: int) -> bool:
 
 
 def _engage(state: State, row: int) -> None:
-    """From now on a body with mass is driven by its motors."""
+    """Let a body with mass be driven by its motors from now on."""
     if _has_mass(state, row):
         state.control[row] = Control.MOTORS
 

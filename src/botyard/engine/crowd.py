@@ -1,7 +1,7 @@
-"""How many bodies stand on one place: a limit for those who may put bodies wherever they like, and do not own the machine.
+"""Limits how many bodies clients may put on top of each other: those who may teleport robots, but do not own the machine.
 
-Bodies that lie on top of each other are all looked at by each other's sensors and tested against each other, which costs the square of
-their number: a thousand on one place take ten seconds a step. Driving never brings them there.
+Bodies that overlap are all tested against each other and by each other's sensors, which costs the square of their number: a thousand on
+one place take ten seconds a step. Driving never brings them there.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from botyard.errors import CommandError
 from botyard.geometry import distance
 from botyard.names import shown
 
-RADIUS: Final = 0.3
-"""Bodies whose middles are nearer to each other than this, m, stand on one place."""
-MOST: Final = 4
-"""So many may."""
+PLACE_RADIUS: Final = 0.3
+"""Bodies whose origins are nearer to each other than this, m, are on one place."""
+MAX_PER_PLACE: Final = 4
+"""Bodies on one place."""
 
 
 class Crowd:
-    """Where bodies are, or will be when the commands of this step have taken effect.
+    """Positions of all bodies, with those that commands of this step will put elsewhere.
 
     Parameters
     ----------
@@ -37,54 +37,54 @@ class Crowd:
         self._cells: dict[tuple[int, int], set[str]] = {}
 
     def place(self, name: str) -> tuple[float, float]:
-        """Where a body is, or was told to be put in this step, m. KeyError when there is none of that name."""
+        """Where a body is, or where a command of this step puts it, m. KeyError when there is none of that name."""
         self._look()
         return self._places[name]
 
     def enter(self, name: str, x: float, y: float) -> None:
-        """A body will be put there, m.
+        """Note that a command of this step puts a body at (`x`, `y`), m.
 
         Raises
         ------
         KeyError
             There is none of that name.
         CommandError
-            There are `MOST` others already.
+            There are `MAX_PER_PLACE` others already.
         """
         self._look()
         old = self._places[name]
         if not (math.isfinite(x) and math.isfinite(y)):
-            return  # the command says so
+            return  # the command reports it
         self.check(name, x, y)
         self._cells[_cell(*old)].discard(name)
         self._places[name] = (x, y)
         self._cells.setdefault(_cell(x, y), set()).add(name)
 
     def check(self, name: str, x: float, y: float) -> None:
-        """Whether a body, which may be there or is to come, can be put there, m.
+        """Check that a body, which may be new, can be put at (`x`, `y`), m.
 
         Raises
         ------
         CommandError
-            There are `MOST` others already.
+            There are `MAX_PER_PLACE` others already.
         """
         self._look()
         if not (math.isfinite(x) and math.isfinite(y)):
             return
         i, j = _cell(x, y)
         near = (n for a in (i - 1, i, i + 1) for b in (j - 1, j, j + 1) for n in self._cells.get((a, b), ()))
-        others = sum(n != name and distance(self._places[n], (x, y)) < RADIUS for n in near)
-        if others >= MOST:
+        others = sum(n != name and distance(self._places[n], (x, y)) < PLACE_RADIUS for n in near)
+        if others >= MAX_PER_PLACE:
             raise CommandError(
                 f"{shown(name)} cannot be put at x={x:g} m, y={y:g} m: {others} others stand on that place already"
             )
 
     def forget(self) -> None:
-        """The world has gone on from another state."""
+        """Read all positions again: the world has gone on from another state."""
         self._of = (-1, None)
 
     def _look(self) -> None:
-        """Begin anew with the state after the last step."""
+        """Read all positions again if there has been a step, or bodies have come or gone."""
         engine = self._engine
         now = (engine.clock.tick, engine.rows)
         if now[0] == self._of[0] and now[1] is self._of[1]:
@@ -98,7 +98,7 @@ class Crowd:
 
 
 def _cell(x: float, y: float) -> tuple[int, int]:
-    return math.floor(x / RADIUS), math.floor(y / RADIUS)
+    return math.floor(x / PLACE_RADIUS), math.floor(y / PLACE_RADIUS)
 
 
-__all__ = ["MOST", "RADIUS", "Crowd"]
+__all__ = ["MAX_PER_PLACE", "PLACE_RADIUS", "Crowd"]

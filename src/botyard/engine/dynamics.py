@@ -1,8 +1,8 @@
-"""Bodies with mass: what forces, contacts and friction make of them in a step. Worlds without any never come here.
+"""Bodies with mass: the host side of rigid-body dynamics with contacts and friction. Worlds without any never come here.
 
 Bodies without mass move first, as if those with mass were not there; then those with mass move in substeps, pushed by the others, by
-each other, by walls and by what is demanded of them: all of it one kernel, see `botyard.engine.kernels.masses`. Here are the arrays that it
-works on, and what becomes of them when bodies come, go and change.
+each other, by walls and by what is demanded of them: all of it one kernel, see `botyard.engine.kernels.masses`. This module keeps the
+arrays that it works on while bodies come, go and change.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from botyard.model.dynamics import area_moments
 from botyard.native.kinds import LastPack
 
 log = logging.getLogger("botyard.engine")
-FIRST_ROOM: Final = {MORE_SLOTS: 16, MORE_CORNERS: 256, MORE_PAIRS: 64, MORE_WALLS: 64, MORE_TOUCHES: 64}
-"""Room for slots, corners, pairs, walls and contacts at first; it doubles when there is too little."""
+INITIAL_CAPACITY: Final = {MORE_SLOTS: 16, MORE_CORNERS: 256, MORE_PAIRS: 64, MORE_WALLS: 64, MORE_TOUCHES: 64}
+"""Initial size of the workspace, in slots, corners, pairs, walls and contacts; what is too small for a step is doubled."""
 NO_WRENCH: Final = (0.0, 0.0, 0.0)
 
 
 class _Packs:
-    """What kernels take, packed anew when it is another object."""
+    """Arguments of the kernel; each is packed again only if it is another object than in the last step."""
 
     def __init__(self) -> None:
         self.moving: LastPack[Moving] = LastPack()
@@ -79,13 +79,13 @@ class Dynamics:
     table : Impulses
         Contacts of the last substep.
 
-    Who copies both, and `Engine.state`, to an engine with the same bodies, goes on there bit for bit; see `load`.
+    Both, and `Engine.state`, copied to an engine with the same bodies give the same run there, bit for bit; see `load`.
     """
 
     def __init__(self, specs: Sequence[BodySpec]) -> None:
         self.shapes = build_shapes(specs)
         self.state = mass_state(len(specs))
-        self._room = dict(FIRST_ROOM)
+        self._room = dict(INITIAL_CAPACITY)
         self._parts: tuple[State, Bodies, Bins, Grid] | None = None
         self._packs = _Packs()
         self._make_room()
@@ -94,11 +94,11 @@ class Dynamics:
     def _make_room(self) -> None:
         self._work = workspace(len(self.shapes.values), *self._room.values())
 
-    # -- what is told
+    # -- what others read
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has mass."""
+        """Whether no body has mass."""
         return not (self.shapes.values[:, MASS] > 0.0).any()
 
     def wrench(self, row: int) -> tuple[float, float, float]:
@@ -110,28 +110,28 @@ class Dynamics:
         """Moment of inertia of a body about its centre of mass, kg·m²; zero for one without mass."""
         return float(self.shapes.values[row, INERTIA])
 
-    def told(self, row: int) -> tuple[float, float, tuple[float, float, float]]:
-        """Mass, kg, moment of inertia, kg·m², and wrench, of a body; zero for one without mass."""
+    def mass_and_wrench(self, row: int) -> tuple[float, float, tuple[float, float, float]]:
+        """Mass, kg, moment of inertia, kg·m², and `wrench` of a body; zero for one without mass."""
         mass, inertia = self.shapes.values[row, :2].tolist()
         return mass, inertia, self.wrench(row) if mass else NO_WRENCH
 
-    # -- what is there
+    # -- bodies come, go and change
 
     def add(self, specs: Sequence[BodySpec]) -> None:
-        """Bodies have come, behind all others."""
+        """Add rows for new bodies, behind all others."""
         self.shapes = join_shapes(self.shapes, build_shapes(specs))
         self.state = join_states(self.state, mass_state(len(specs)))
         self._make_room()
 
     def keep(self, rows: I8) -> None:
-        """Only the bodies in these rows, ascending, have stayed."""
+        """Keep only the bodies in these rows, in this order."""
         self.shapes = keep_shapes(self.shapes, rows)
         s = self.state
         self.state = MassState(s.seen[rows], s.depth[rows], s.resting[rows], s.floor[rows], s.wrench[rows])
         self._make_room()
 
     def change(self, rows: Sequence[int], specs: Sequence[BodySpec]) -> None:
-        """Bodies in these rows, ascending, have got other outlines or other masses."""
+        """Give the bodies in these rows, ascending, other outlines or masses; they wake."""
         old, new, at = self.shapes, build_shapes(specs), 0
         had_mass, has_mass = old.values[rows, MASS] > 0.0, new.values[:, MASS] > 0.0
         pieces = list[MassShapes]()
@@ -145,12 +145,12 @@ class Dynamics:
         self.state.wrench[np.array(rows)[had_mass != has_mass]] = 0.0
 
     def forget_walls(self) -> None:
-        """Another map."""
+        """After a change of map: wake all bodies, and drop the contacts of the last step."""
         self.state.resting[:] = 0
         self.table.size[0] = 0
 
     def load(self, state: MassState, table: Impulses) -> None:
-        """Go on from the columns of another `Dynamics` with the same bodies; both are copied."""
+        """Copy state and contacts of another `Dynamics` with the same bodies, and go on from there."""
         for name in MassState._fields:
             getattr(self.state, name)[:] = getattr(state, name)
         count = int(table.size[0])
@@ -164,7 +164,7 @@ class Dynamics:
     # -- a step
 
     def begin(self, state: State, bodies: Bodies, bins: Bins, grid: Grid) -> None:
-        """Before the others move: note where everybody is."""
+        """Copy all poses and velocities, before bodies without mass move."""
         parts = state, bodies, bins, grid
         if self._parts is None or any(a is not b for a, b in zip(parts, self._parts, strict=True)):
             self._moving, self._walls, self._parts = (
@@ -177,7 +177,7 @@ class Dynamics:
             np.copyto(self._moving.before_vel, state.vel)
 
     def step(self, dt: float, specs: Sequence[BodySpec]) -> None:
-        """After the others have moved: move bodies with mass by `dt`, s, and set back what could not push them. `specs` names them."""
+        """Move bodies with mass by `dt`, s, after the others, and set back movers that could not push them. `specs`: for the log."""
         while True:
             p = self._packs
             answer = move_masses(
@@ -201,7 +201,7 @@ class Dynamics:
 
 
 def build_shapes(specs: Sequence[BodySpec]) -> MassShapes:
-    """Masses and convex outlines of bodies, in the order given."""
+    """Masses and convex pieces of the outlines of bodies, in the order given."""
     outlines = [_corners(spec.parts) for spec in specs]
     sizes = np.array([size for _, sizes in outlines for size in sizes], np.int64)
     values = np.zeros((len(specs), VALUES))
@@ -224,7 +224,7 @@ def join_shapes(*shapes: MassShapes) -> MassShapes:
 
 
 def keep_shapes(a: MassShapes, keep: I8) -> MassShapes:
-    """The shapes of the bodies in rows `keep` (ascending) alone."""
+    """The shapes of the bodies in rows `keep` alone, in that order."""
     pieces = rows_of(a.piece_start, keep)
     return MassShapes(
         a.values[keep],

@@ -13,7 +13,7 @@ from botyard.engine.build import convexity
 from botyard.geometry import Outline
 
 FLAT: Final = 1e-12
-"""A corner whose two edges span less than this, m², is on a straight line."""
+"""A corner counts as straight when the cross product of its edges is less than this, m²."""
 _Point = tuple[float, float]
 
 
@@ -76,7 +76,7 @@ def _joined(a: list[int], b: list[int], corners: list[_Point]) -> list[int] | No
 
 @lru_cache(maxsize=1024)
 def convex_pieces(part: Outline) -> tuple[Outline, ...]:
-    """A polygon as convex ones, each counter-clockwise (Hertel & Mehlhorn, 1983). What has no area is its ends, or nothing for a point."""
+    """Convex pieces of a polygon, each counter-clockwise (Hertel & Mehlhorn, 1983). One without area: its two ends, or nothing."""
     if convexity(part) != 0.0:
         return (convex_hull(part),)
     corners = [(float(x), float(y)) for x, y in dict.fromkeys(part)]

@@ -1,4 +1,4 @@
-"""Looking into the engine's structures, for pictures that explain or debug it (GUI-031). Plain on purpose; changes nothing."""
+"""The engine's structures as pictures, to explain or debug it (GUI-031). Plain rather than fast; changes nothing."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from botyard.engine.layout import Bodies, Grid, State
 Squares = NDArray[np.float64]
 """(n, 4): x, y of the lower left corner, edge, m; a value of 0 … 1."""
 MAX_SQUARES: Final = 20_000
+MAX_RAY_SQUARES: Final = 2000
+"""Squares that a ray's picture has at most."""
 
 Box = tuple[float, float, float, float]
 
@@ -51,7 +53,7 @@ def occupied_cells(grid: Grid, box: Box) -> Squares:
 
 
 def clearances(grid: Grid, box: Box) -> Squares:
-    """For cells of a region the least of the four empty squares that begin there; the value is its edge, as a share of 64 cells."""
+    """For cells of a region the smallest of the four empty squares that begin there; the value is its edge, as a share of 64 cells."""
     columns, rows = cells(grid, box)
     if not columns or not rows:
         return np.empty((0, 4))
@@ -67,10 +69,10 @@ def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> S
     dx, dy = cosine_sine(bearing)
     quadrant = (1 if dx > 0 else 0) + (2 if dy > 0 else 0)
     t = 0.0
-    while t < length and len(squares) < 2000:
+    while t < length and len(squares) < MAX_RAY_SQUARES:
         gx, gy = (x + t * dx - grid.x0) / grid.h, (y + t * dy - grid.y0) / grid.h
         ix, iy = math.floor(gx), math.floor(gy)
-        if not (0 <= ix < grid.nx and 0 <= iy < grid.ny):
+        if not (0 <= ix < grid.nx and 0 <= iy < grid.ny):  # it has left the grid
             break
         empty = int(grid.clear[quadrant, iy, ix])
         edge = max(1, empty)
@@ -78,7 +80,7 @@ def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> S
         squares.append((grid.x0 + left * grid.h, grid.y0 + low * grid.h, edge * grid.h, 0.0 if empty else 1.0))
         out_x = ((left + edge if dx > 0 else left) - gx) / dx if dx else math.inf
         out_y = ((low + edge if dy > 0 else low) - gy) / dy if dy else math.inf
-        t += max(min(out_x, out_y) * grid.h, 0.0) + 1e-9
+        t += max(min(out_x, out_y) * grid.h, 0.0) + 1e-9  # into the next cell, whatever the rounding
     return np.array(squares, np.float64).reshape(-1, 4)
 
 

@@ -32,13 +32,13 @@ class Mode(IntEnum):
 
 
 class Control(IntEnum):
-    """What drives a body with mass, and what its `State.demand` means, in the world's axes."""
+    """What drives a body with mass, and the meaning of its `State.demand`, in the world's axes."""
 
-    NONE = 0  # nothing: it has no mass, and moves as it is told
-    MOTORS = 1  # its motors, as the targets of its axes say
+    NONE = 0  # it has no mass (kinematic)
+    MOTORS = 1  # its motors, by the targets of its axes
     FORCE = 2  # a force and a torque, N, N, N·m
-    POSE = 3  # its controller takes it to a pose, m, m, rad
-    TWIST = 4  # it has a velocity, m/s, m/s, rad/s
+    POSE = 3  # a PD controller that takes it to a pose, m, m, rad
+    TWIST = 4  # a velocity, m/s, m/s, rad/s
 
 
 class OdometryErrorMode(IntEnum):
@@ -61,9 +61,9 @@ class State(NamedTuple):
     vel : (n, 3) float64
         Velocity in the body's frame: m/s, m/s, rad/s.
     odom : (n, 3) float64
-        Pose that odometry believes in, in its own frame: m, m, rad.
+        Odometry pose, in its own frame: m, m, rad.
     target : (n, 3) float64
-        Target of each axis; its meaning is that of `mode_x` and `mode_a`, the y axis is always a velocity.
+        Target of each axis; `mode_x` and `mode_a` say of what kind, that of the y axis is always a velocity.
     max_vel : (n, 3) float64
         Speed limits in force (a client may lower them): m/s, m/s, rad/s.
     top_vel : (n, 3) float64
@@ -79,14 +79,14 @@ class State(NamedTuple):
     disp : (n, 3) float64
         Displacement of the last step as a body twist times dt: m, m, rad.
     path : (n, 2) float64
-        Way by odometry since the body was added, each step with its sign: forward, m, and turned, rad (what wheel encoders count).
+        Signed way by odometry since the body was added: forward, m, and turned, rad (what wheel encoders count).
     spin : (n,) float64
         Rotation in place that followed `disp`, rad (a robot that is blocked may still turn).
     contact : (n,) uint64
         Where the body touched what last blocked it: bit k is the sector of bearings [k, k + 1)·2π/64 in its frame; 0 as soon as it
         has moved freely.
     odom_frame : (n, 3) float64
-        True pose of the frame of `odom` when that was last set: where odometry believes to be is this pose, then `odom`.
+        True pose of the origin of the odometry frame, as of when `odom` was last set: composed with `odom` it gives the estimated pose.
     uid : (n,) uint64
         Stable identity: a hash of the body's name.
     mode_x, mode_a : (n,) int8
@@ -104,11 +104,11 @@ class State(NamedTuple):
     control : (n,) int8
         `Control`: what drives a body with mass.
     demand : (n, 3) float64
-        What is demanded of a body with mass; its meaning is that of `control`.
+        What is demanded of a body with mass; `control` says of what kind.
     carrier : (n,) int64
         Row of the body that carries it; −1: none.
     hold : (n, 3) float64
-        Where it is in the frame of its carrier: m, m, rad.
+        Its pose in the frame of its carrier: m, m, rad.
     """
 
     pose: F8
@@ -145,7 +145,7 @@ class State(NamedTuple):
     hold: F8
 
 
-# those that a step may change stand first: only they are copied for the snapshot of every step
+# columns that a step may change are first: only they are copied for the snapshot of every step
 _CHANGING: Final[tuple[tuple[str, DTypeLike, int], ...]] = (
     *((n, np.float64, 3) for n in ("pose", "vel", "odom", "target", "err", "disp")),
     ("path", np.float64, 2),
@@ -185,7 +185,7 @@ def allocate_state(n: int) -> tuple[State, U1]:
 
 
 def changing_bytes(n: int) -> int:
-    """How many bytes at the beginning of a state's block hold what a step may change; the rest only commands and callers change."""
+    """How many bytes at the beginning of a state's block a step may change; the rest only commands and callers change."""
     total = 0
     for _, dtype, columns in _CHANGING:
         total = -(-total // 8) * 8 + np.dtype(dtype).itemsize * n * max(columns, 1)
@@ -215,7 +215,7 @@ class Bodies(NamedTuple):
     radius : (n,) float64
         Distance from the body's origin to its farthest corner, m.
     inner : (n,) float64
-        A move shorter than this cannot jump over anything, m.
+        A move shorter than this cannot pass through anything, m.
     order : (n,) int64
         Rows in the order in which they move (by name).
     world : (n_verts, 2) float64
@@ -225,11 +225,11 @@ class Bodies(NamedTuple):
     edge : (n_verts,) float64
         1 / length of the edge that ends at each corner, 1/m; 0 for an edge without length.
     feels : (n,) int8
-        0 or 1: `State.contact` is wanted of the body; else it stays 0.
+        0 or 1: `State.contact` is written for the body; else it stays 0.
     placed : (n, 6) float64
-        For what pose `world` holds each body's corners: x, y, heading, and its cosine and sine; and its `State.mask`. NaN at first.
+        Pose for which `world` holds each body's corners: x, y, heading, its cosine and sine; and its `State.mask` then. NaN: not yet.
     leeway : (n,) float64
-        So far, m, may a body and any other one together travel before it can touch anything, at the least.
+        Lower bound, m, of the way that a body and any other together can travel before it touches anything.
     scratch : (max_verts, 2) float64
         Workspace for the corners of one body.
     near : (n,) int64
@@ -311,13 +311,13 @@ class Bins(NamedTuple):
     rows : (n,) int64
         Rows sorted by cell.
     at : (n, 3) float64
-        Position and radius of each of `rows`, m: side by side, because a search looks at many. Positions follow the moves.
+        Position and radius of each of `rows`, m: side by side, because a search reads many. Positions follow the moves.
     slot : (n,) int64
-        Where in `rows` each row stands.
+        Index in `rows` of each row.
     classes : (n,) uint16
         `State.mask` of each of `rows`.
     seen : (1,) uint16
-        All of them together: what no body is, no sensor needs to look for.
+        All of these or-ed: a class that no body has, no sensor needs to look for.
     cell : (n,) int64
         Cell of each row.
     reach : (3,) float64

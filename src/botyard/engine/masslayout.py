@@ -1,11 +1,11 @@
 """Arrays of bodies with mass: what each holds, its shape and its unit. Worlds without mass have none of them.
 
-`MassState` and `Impulses` are all that a step hands on to the next one, beside `State`: who copies these can go on from there, bit for bit.
+`MassState` and `Impulses` are all that a step hands on to the next one, beside `State`: a copy of them goes on from there, bit for bit.
 `MassShapes` is built when bodies or their masses change; `Workspace` holds nothing from one step to the next. Rows are those of `State`.
 
-A *slot* is a body that takes part in a step: one with mass, or a *mover*, which moves as it is told and pushes what has mass. Slots are in
-the order of `State.uid`, so that results do not depend on the order in which bodies were added. Their numbers stand side by side, one row
-for each slot, because a contact needs all of two bodies at once; the names of the columns are below.
+A *slot* is a body that takes part in a step: one with mass, or a *mover* (a kinematic body), which moves as commanded and pushes bodies
+with mass. Slots are in the order of `State.uid`, so that results do not depend on the order in which bodies were added. All numbers of a
+slot are in one row, because a contact needs all of two bodies at once; the names of the columns are below.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class MassState(NamedTuple):
     Attributes
     ----------
     seen : (n, 3) float64
-        Pose after the last step, m, m, rad; NaN of what is new or touched nothing: whoever stands elsewhere now was put there.
+        Pose after the last step, m, m, rad; NaN of bodies that are new or not solid. A body that is elsewhere now was put there.
     depth : (n,) float64
-        How deep a mover overlapped what it pushed, m.
+        Depth to which a mover overlapped what it pushed, m.
     resting : (n,) int8
         0 or 1: a body with mass is at rest. It sleeps until something touches it or acts on it.
     floor : (n, 3) float64
-        Impulses of floor or wheels in the last substep, N·s, N·s, N·m·s: the next one begins with them.
+        Friction impulses of floor or wheels in the last substep, N·s, N·s, N·m·s: the next one begins with them (warm starting).
     wrench : (n, 3) float64
         Net force and torque in the last step, in the world's axes, N, N, N·m.
     """
@@ -47,7 +47,7 @@ class Impulses(NamedTuple):
     Attributes
     ----------
     size : (1,) int64
-        How many contacts there are.
+        Number of contacts.
     span : (1,) float64
         Length of that substep, s.
     key : (m, 3) uint64
@@ -84,7 +84,7 @@ class MassShapes(NamedTuple):
 
 
 class Moving(NamedTuple):
-    """The arrays of `State`, `Bodies` and `Bins` that matter to bodies with mass, and three more.
+    """The arrays of `State`, `Bodies` and `Bins` that dynamics reads and writes, and three more.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Moving(NamedTuple):
 
 
 class Walls(NamedTuple):
-    """What a grid says of walls, see `Grid`. `bits` are those of `seg`: they tell a wall, which has an entry in each cell on its way."""
+    """The walls of a `Grid`. `bits` are those of `seg`: by them the entries of one wall in several cells are known for the same wall."""
 
     x0: float
     y0: float
@@ -136,30 +136,30 @@ class Walls(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Room for a step; all but `slot_of` and `kind` grow when a step finds no more room, and is then done from the beginning.
+    """Workspace of a step; if all but `slot_of` and `kind` are too small, the host doubles them and repeats the step.
 
     Attributes
     ----------
     slot_of, kind : (n,) int64
-        Slot of each row, −1 without one; what it is in this step.
+        Slot of each row, −1 without one; what it is in this step (`AWAKE` …).
     slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
-        Of each slot; one more stands for walls, which do not move.
+        Columns of each slot, see below; one more stands for walls, which do not move.
     bits : (p,) uint64
         Where each slot is touched, as `State.contact`.
     corners : (c, 4) float64
         As in `MassShapes`, in the world; the first two rows are for a wall.
     rank, item : (q,) float64, (q,) int64
-        What is being sorted.
+        Keys and items of a sort.
     pair, pair_item : (r,) float64, (r,) int64
-        Pairs of slots that are near each other, sorted: the first one's number times how many there are, and the second one's.
+        Pairs of slots that are near each other, sorted: number of the first times the number of slots, plus number of the second.
     wall, wall_id : (w, 4) float64, (w,) uint64
         Walls near each slot: end points, m; hash.
     touch, ends : (k, TOUCHES) float64, (k, 3) int64
-        Contacts; and their two slots, and which contact has this turn when they are gone through.
+        Contacts; their two slots, and the order in which the solver goes through contacts.
     key, old_key : (k, 3) uint64
-        See `Impulses`: of these contacts, and those before.
+        Keys, see `Impulses`, of these contacts and of those of the substep before.
     old : (k, 2) float64
-        Impulses before.
+        Impulses of the substep before.
     point : (4, 4) float64
         The contacts of two pieces, and their normal.
     """
@@ -214,7 +214,7 @@ ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, WALL_0, WALL_1, FLAGS
 """Columns of `Workspace.flags`: row; `AWAKE` …; first corner; `Control`; a mover that has moved; the substep in which a mover was
 jammed, or −1; contacts are wanted; the controller has forces; its part of the list of walls."""
 NOTHING, AWAKE, ASLEEP, MOVER, LOST = range(5)
-"""What a body is in a step: not there; with mass; with mass and at rest; without; with mass, and thrown out of the world."""
+"""What a body is in a step: not solid; with mass; with mass and at rest; kinematic; with mass, and put back as it was out of bounds."""
 
 (NX, NY, AX, AY, CX, CY,     # normal from the first body to the second; from their centres of mass to the contact, m
  DEEPNESS, MN, MT,           # overlap, m; mass that the contact sees along normal and edge, kg
@@ -226,13 +226,13 @@ NOTHING, AWAKE, ASLEEP, MOVER, LOST = range(5)
 
 OK: Final = 0
 MORE_SLOTS, MORE_CORNERS, MORE_PAIRS, MORE_WALLS, MORE_TOUCHES = 1, 2, 4, 8, 16
-"""What `move_masses` finds no room for; it has changed nothing then."""
+"""Results of `move_masses`: which array of the workspace is too small; nothing has been changed then."""
 LOST_SOME: Final = -1
-"""What it answers when all is done, but somebody was put back who was thrown out of the world."""
+"""Result of `move_masses`: the step is done, but a body went out of bounds (`MAX_COORDINATE`) and was put back."""
 
 
 def mass_state(n: int) -> MassState:
-    """Of `n` bodies that are new."""
+    """State of `n` new bodies."""
     return MassState(np.full((n, 3), np.nan), np.zeros(n), np.zeros(n, np.int8), np.zeros((n, 3)), np.zeros((n, 3)))
 
 
@@ -245,12 +245,12 @@ def join_states(a: MassState, b: MassState) -> MassState:
 
 
 def impulses(room: int) -> Impulses:
-    """No contacts, with room for so many."""
+    """An empty table with room for `room` contacts."""
     return Impulses(np.zeros(1, np.int64), np.zeros(1), np.zeros((room, 3), np.uint64), np.zeros((room, 2)))
 
 
 def workspace(n: int, slots: int, corners: int, pairs: int, walls: int, touches: int) -> Workspace:
-    """Room for `n` bodies, of which so many take part."""
+    """A workspace for `n` bodies, with room for these numbers of slots, corners, pairs, walls and contacts."""
     return Workspace(
         slot_of=np.zeros(n, np.int64), kind=np.zeros(n, np.int64), slots=np.zeros((slots + 1, SLOTS)),
         flags=np.zeros((slots + 1, FLAGS), np.int64), bits=np.zeros(slots + 1, np.uint64), corners=np.zeros((corners + 2, 4)),
@@ -263,7 +263,7 @@ def workspace(n: int, slots: int, corners: int, pairs: int, walls: int, touches:
 
 
 def moving(state: State, bodies: Bodies, bins: Bins) -> Moving:
-    """The arrays of the others, as they are."""
+    """The arrays of a world that `Moving` names, with copies of the present poses and velocities."""
     return Moving(
         state.pose, state.vel, state.disp, state.spin, state.uid, state.demand, state.contact, state.stall, state.mask,
         state.held, state.drive, state.control, bodies.radius, bodies.inner, bodies.feels, bins.rows, bins.at, bins.start,
@@ -272,7 +272,7 @@ def moving(state: State, bodies: Bodies, bins: Bins) -> Moving:
 
 
 def walls(grid: Grid) -> Walls:
-    """What a grid says of walls."""
+    """The walls of a grid."""
     return Walls(
         grid.x0, grid.y0, grid.h, grid.nx, grid.ny, grid.start, grid.seg, grid.seg.view(np.uint64), grid.mask, grid.clear
     )  # fmt: skip

@@ -32,7 +32,7 @@ def _mix(z: int) -> int:
 
 
 def draws(seed: int | np.uint64, uid: int, device: int, tick: int, n: int, part: int = 0) -> NDArray[np.float64]:
-    """`n` draws of a stream of `kernels.noise`, uniform in [−1, 1), from number ``part · 2³²`` on."""
+    """`n` draws of a stream of `kernels.noise`, uniform in [−1, 1), from draw ``part · 2³²`` on."""
     key = _mix((int(seed) + _GOLDEN) & _WORD)
     for word in (uid, device, tick):
         key = _mix(key ^ (word + _GOLDEN & _WORD))

@@ -1,7 +1,7 @@
 """The engine's host object: owns the arrays, drains commands, calls the step, publishes snapshots.
 
-One writer (design §2): only `Engine` writes the state. It knows neither files nor protocols nor the names of sensors: those come as
-tables, whose devices act, and `SensePhase` objects that are told when rows change and called once per step.
+One writer (design §2): only `Engine` writes the state. It knows neither files nor protocols nor kinds of sensors: devices come as tables,
+which may act, and as `SensePhase` objects, which are notified when rows change and called once per step.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ log = logging.getLogger("botyard.devices")
 
 
 class SensePhase(Protocol):
-    """Sensors of one kind, as the engine sees them. They change nothing: time may stand still when they look."""
+    """Sensors of one kind, for the engine. They change nothing in the world: they also look while time stands still."""
 
     @property
     def table(self) -> Table:
@@ -68,7 +68,7 @@ class SensePhase(Protocol):
         ...
 
     def rebuild(self, engine: Engine) -> None:
-        """Rows have changed."""
+        """Bodies were added, removed or put into another order."""
         ...
 
     def sense(self, engine: Engine) -> None:
@@ -77,7 +77,7 @@ class SensePhase(Protocol):
 
 
 def _guarded(table: Table, act: Callable[..., None]) -> Callable[..., None]:
-    """`act`, but an optional table, which may be of a package, does nothing any more after an exception, and the step goes on."""
+    """`act`, but of an optional table, which may be another package's, an exception is logged and ends its acting; the step goes on."""
     if not table.optional:
         return act
 
@@ -85,7 +85,7 @@ def _guarded(table: Table, act: Callable[..., None]) -> Callable[..., None]:
         if table.failure is None:
             try:
                 act(*args)
-            except Exception as error:  # of whoever wrote the package: whatever it raises
+            except Exception as error:  # foreign code: anything may be raised
                 table.failure = error
                 log.exception('the table "%s" of a device does nothing any more: %r', table.name, error)
 
@@ -100,17 +100,16 @@ class Engine:
     scene : Scene
         Static world and boxes.
     seed : int
-        Of all random draws.
+        Seed of all random draws.
     step_us : int
         Simulated time of one step, µs.
     begin : int
-        Steps that count as done.
+        Initial number of steps done.
     odometry_error_mode : OdometryErrorMode
         For robots added from now on.
     tables : sequence of Table
-        Devices that have a state. Those with a method ``act(engine, dt)`` act by themselves while time passes: it is called in this order
-        in every step, after all bodies have moved and before any sensor looks, and never while time stands still. Those with a method
-        ``plan(engine)`` are asked before any body moves: errors of odometry.
+        State of devices. A method ``act(engine, dt)`` is called in this order in every step, after all bodies have moved and before any
+        sensor looks, and never while time stands still. A method ``plan(engine)`` is called before any body moves: errors of odometry.
     senses : sequence of SensePhase
         Called in this order in every step, and when the world settles.
     """
@@ -127,7 +126,7 @@ class Engine:
         senses: Sequence[SensePhase] = (),
     ) -> None:
         self.feed = Feed()
-        """Tells what has changed."""
+        """Revisions of what changes seldom."""
         self.scene = scene
         self.seed = seed
         self.seed_word = seed_word(seed)
@@ -146,7 +145,7 @@ class Engine:
         self._acts: list[Callable[[Engine, float], None]] = []
         self._plans: list[Callable[[Engine], None]] = []
         self.on_table: Callable[[Table], None] | None = None
-        """Told of each optional table that comes."""
+        """Called with each optional table that is created."""
         self._find_acts()
         self._senses = tuple(senses)
         self._queue: list[tuple[int, str, int, str, Command]] = []
@@ -165,7 +164,7 @@ class Engine:
         taken, numbers = set(self.rows), dict[str, int]()
         for box in scene.boxes:
             base = name = body_name(box.name)
-            while name in taken:  # by a robot, or another box
+            while name in taken:  # by a robot, or another box: a number behind it
                 n = numbers[base] = numbers.get(base, 1) + 1
                 tail = f"_{n:03d}"
                 name = base[: MAX_NAME - len(tail)] + tail
@@ -175,14 +174,14 @@ class Engine:
         self.add_bodies(bodies)
 
     def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
-        """Another static world and its boxes, between two steps; all other bodies stay where they are.
+        """Replace the static world and its boxes, between two steps; all other bodies stay where they are.
 
         Parameters
         ----------
         scene : Scene
             The new world.
         grid : Grid, optional
-            Its `build_grid`, if that was made before: building is the slow part, and needs nothing of the engine.
+            Its `build_grid`, if another thread has made that: building is the slow part, and needs nothing of the engine.
         """
         self.grid = build_grid(scene) if grid is None else grid
         if self.dynamics is not None:
@@ -192,7 +191,7 @@ class Engine:
         self._add_boxes(scene)
 
     def remove_box(self, name: str) -> None:
-        """Take a box of the map out of the world, between two steps. KeyError when the map has none of that name."""
+        """Remove a box of the map, between two steps. KeyError when the map has none of that name."""
         if name not in self.box_names:
             raise KeyError(name)
         index = self.box_names.index(name)
@@ -235,16 +234,16 @@ class Engine:
         self.feed.tell(Subject.BODIES)
 
     def remove_body(self, name: str) -> None:
-        """Take a body out of the world; see `remove_bodies`."""
+        """Remove a body; see `remove_bodies`."""
         self.remove_bodies([name])
 
     def remove_bodies(self, names: Sequence[str]) -> None:
-        """Take bodies out of the world, between two steps; their queued commands are dropped, what they carry is let go, their devices go.
+        """Remove bodies and their devices, between two steps; their queued commands are dropped, and what they carry is released.
 
         Raises
         ------
         KeyError
-            Nothing has one of these names; then nothing is removed.
+            There is no body of one of these names; none is removed.
         """
         rows = np.array(sorted({self.rows[name] for name in names}), np.int64)
         gone = rows.tolist()
@@ -277,7 +276,7 @@ class Engine:
         self.feed.tell(Subject.BODIES)
 
     def _specs_as_drawn(self) -> list[BodySpec]:
-        """Descriptions of all bodies with the outlines that they have now: grippers move theirs, and what is carried is a part of them."""
+        """Descriptions of all bodies with their present outlines: grippers change them, and carried bodies are a part of them."""
         return [self._as_drawn(row) for row in range(len(self.specs))]
 
     def _as_drawn(self, row: int) -> BodySpec:
@@ -298,11 +297,7 @@ class Engine:
 
     def _initialise(self, row: int, spec: BodySpec, pose: Pose) -> None:
         s, limits, error = self.state, spec.limits, spec.odometry_error.as_tuple()
-        start = (
-            pose.x,
-            pose.y,
-            wrap_angle(pose.th),
-        )  # the step takes headings for wrapped: huge ones would send it anywhere
+        start = pose.x, pose.y, wrap_angle(pose.th)  # kernels rely on wrapped headings
         s.pose[row] = start
         s.max_vel[row] = s.top_vel[row] = limits.max_speed.as_tuple()
         s.accel[row] = limits.accel.as_tuple()
@@ -325,9 +320,9 @@ class Engine:
             s.odom_frame[row] = start
 
     def optional_table(self, kind: type[K]) -> K:
-        """The table of a kind of device that most worlds do not have; it comes when it is asked for, and goes with its last row.
+        """The table of a kind of device that most worlds do not have: created by the first call, dropped with its last row.
 
-        Optional tables stand behind the others in the order of their names, so that the same world has the same ones.
+        Optional tables are behind the others in the order of their names, so that their order does not depend on history.
 
         Raises
         ------
@@ -349,7 +344,7 @@ class Engine:
         return table
 
     def _drop_tables(self) -> None:
-        """Optional tables without rows go."""
+        """Drop optional tables without rows."""
         if any(t.optional and not len(t) for t in self.tables.values()):
             self.tables = {n: t for n, t in self.tables.items() if len(t) or not t.optional}
             self._find_acts()
@@ -359,15 +354,15 @@ class Engine:
         self._plans = [_guarded(t, t.plan) for t in self.tables.values() if hasattr(t, "plan")]
 
     def table(self, kind: type[K]) -> K:
-        """The table of a kind of device. KeyError: the engine has none."""
+        """The table of a kind of device. KeyError when the engine has none."""
         return cast(K, self.tables[kind.name])
 
     def outline(self, row: int) -> tuple[Outline, ...]:
-        """The polygons of a body as they are, with what it carries, in its frame, m."""
+        """The present polygons of a body, with those of what it carries, in its frame, m."""
         return outline_of(self.bodies, row)
 
     def own_outline(self, row: int) -> tuple[Outline, ...]:
-        """`outline` without what the body carries: that comes behind its own polygons, of which its description has as many."""
+        """`outline` without what the body carries, whose polygons are behind as many of its own as its description has."""
         return self.outline(row)[: len(self.specs[row].parts)]
 
     def reshape(self, name: str, parts: tuple[Outline, ...]) -> None:
@@ -382,19 +377,19 @@ class Engine:
         self._redrawn(np.unique(np.concatenate([np.array(list(outlines), np.int64), carriers])))
 
     def redrawn(self, rows: I8) -> None:
-        """The corners of bodies' own polygons, and their `Bodies.radius`, were written to, in the act phase: (n,) int64."""
-        self.bodies.placed[rows] = np.nan  # nobody knows any more how far others are
+        """After writing corners of bodies' own polygons, and their `Bodies.radius`, in the act phase. `rows`: (n,) int64."""
+        self.bodies.placed[rows] = np.nan  # `Bodies.world` and `leeway` are to be computed anew
         carriers = self._draw_carriers(rows)
         self._redrawn(np.unique(np.concatenate([rows, carriers])) if len(carriers) else rows)
 
     def redraw_carriers(self) -> None:
-        """Who carries whom was written to: let the outlines of all who carry something now, or did before, follow."""
+        """After writing `State.carrier`: update the outlines of all bodies that carry something now, or did before."""
         own = np.array([len(spec.parts) for spec in self.specs], np.int64)
         carriers = np.unique(self.state.carrier[self.state.carrier != NOBODY])
         self._carry_others(np.union1d(carriers, np.flatnonzero(np.diff(self.bodies.part_start) != own)))
 
     def _carry_others(self, carriers: I8) -> None:
-        """Other things than before are carried by these bodies."""
+        """Update the outlines of these bodies after a change of what they carry."""
         self._carried = None
         self._touch()
         if len(carriers):
@@ -402,7 +397,7 @@ class Engine:
             self._redrawn(carriers)
 
     def _draw(self, own: Mapping[int, tuple[Outline, ...]]) -> I8:
-        """Give bodies these outlines of their own, and what they carry behind them; then those that carry them. Rows of the latter."""
+        """Set outlines: bodies' own, those of what they carry behind them, then those of their carriers. Returns the rows of the latter."""
         drawn: dict[int, BodySpec] = {}
         carried = np.flatnonzero(self.state.carrier != NOBODY)
         loads: dict[int, list[int]] = {}
@@ -416,7 +411,7 @@ class Engine:
         return self._draw_carriers(np.array(list(own), np.int64))
 
     def _draw_carriers(self, rows: I8) -> I8:
-        """Let the outlines of those who carry bodies follow theirs. Rows of the carriers."""
+        """Update the outlines of the carriers of these bodies. Returns the rows of the carriers."""
         carriers = self.state.carrier[rows]
         carriers = np.unique(carriers[carriers != NOBODY])
         if len(carriers):
@@ -430,7 +425,7 @@ class Engine:
         self._advance(PLACE)
 
     def switch_off(self, rows: I8) -> None:
-        """Switch the motors of bodies off, in the act phase: they come to rest and forget their targets."""
+        """Disable the motors of bodies, in the act phase: they come to rest, and their targets are cleared."""
         s = self.state
         s.motors[rows] = 0
         s.mode_x[rows] = s.mode_a[rows] = Mode.VELOCITY
@@ -438,12 +433,12 @@ class Engine:
         self._touch()
 
     def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
-        """Give a body another mass, or none: then it moves as it is told again. Takes effect at once, between two steps.
+        """Give a body another mass, or none (None): then it is kinematic again. Takes effect at once, between two steps.
 
         Raises
         ------
         KeyError
-            Nothing has that name.
+            There is no body of that name.
         ModelError
             Its outline has no area.
         """
@@ -472,8 +467,7 @@ class Engine:
     def attach(self, carrier: str, name: str) -> None:
         """Let one body carry another from now on, where it is.
 
-        The carried body moves with its carrier, and is seen and felt as a part of it. What is carried must carry nothing, nor may its
-        carrier be carried.
+        The carried body moves with its carrier, whose outline it becomes a part of. It must carry nothing, nor may its carrier be carried.
         """
         self.attach_many([(self.rows[carrier], self.rows[name])])
 
@@ -487,13 +481,13 @@ class Engine:
         self._carry_others(np.unique(np.array([carrier for carrier, _ in pairs], np.int64)))
 
     def detach(self, name: str) -> None:
-        """Let a carried body go, where it is. Nothing happens if nobody carries it."""
+        """Release a carried body, where it is. Nothing happens if it is not carried."""
         row = self.rows[name]
         if self.state.carrier[row] != NOBODY:
             self._let_go(np.array([row]))
 
     def _let_go(self, rows: I8) -> None:
-        """Nobody carries these bodies, (n,) int64, any more."""
+        """Release these carried bodies, (n,) int64."""
         if not len(rows):
             return
         carriers = np.unique(self.state.carrier[rows])
@@ -520,7 +514,7 @@ class Engine:
         return tuple(tuple((x0 + c * x - s * y, y0 + s * x + c * y) for x, y in part) for part in self.outline(row))
 
     def _carry(self) -> None:
-        """Carried bodies follow."""
+        """Move carried bodies to where their carriers are."""
         s = self.state
         if self._carried is None:
             self._carried = np.flatnonzero(s.carrier != NOBODY)
@@ -535,18 +529,18 @@ class Engine:
         self._advance(PLACE)
 
     def is_free(self, spec: BodySpec, pose: Pose) -> bool:
-        """Whether a body could stand at a pose without touching a solid thing."""
+        """Whether a body could be at a pose without touching anything solid."""
         return self.trial(spec)(pose)
 
     def trial(self, spec: BodySpec, without: str | None = None) -> Callable[[Pose], bool]:
-        """`is_free` for many poses of one body: valid until something moves, comes or goes. `without`: a body that is not in its way."""
+        """`is_free` for many poses of one body, valid until something moves, comes or goes. `without`: a body to be ignored."""
         n = len(self.specs)
         bodies = join_bodies(self.bodies, build_bodies([spec]), np.append(self.bodies.order, n))
         poses = np.concatenate([self.state.pose, np.zeros((1, 3))])
         bins = self.bins
         if without is not None or self.dynamics is not None:
             bins = bins._replace(classes=bins.classes.copy())
-            pushed = bins.classes & int(Visible.PUSHED) != 0  # they take up room, too
+            pushed = bins.classes & int(Visible.PUSHED) != 0  # bodies with mass take up room, too
             bins.classes[pushed] |= int(Visible.OBSTACLE)
         if without is not None:
             bins.classes[bins.slot[self.rows[without]]] = 0
@@ -556,17 +550,17 @@ class Engine:
 
         def free(pose: Pose) -> bool:
             poses[n] = pose
-            # the bins hold the bodies that are there, and need not know the one on trial
+            # the bins hold the bodies of the world; the one on trial need not be in them
             find_blocked(world, poses, row, blocked)
             return not blocked[0]
 
         return free
 
     def touching(self, rows: I8) -> NDArray[np.bool_]:
-        """Which of the bodies in `rows`, (n,) int64, touch something solid where they are, (n,) bool."""
+        """Whether each of the bodies in `rows`, (n,) int64, touches something solid: (n,) bool."""
         found: I1 = np.zeros(len(rows), np.int8)
         find_blocked(self.packed, self.state.pose, rows, found)
-        touching: NDArray[np.bool_] = (found != 0) & (self.state.mask[rows] != 0)  # nobody feels a ghost
+        touching: NDArray[np.bool_] = (found != 0) & (self.state.mask[rows] != 0)  # a ghost touches nothing
         return touching
 
     # -- commands
@@ -574,8 +568,8 @@ class Engine:
     def submit(self, name: str, command: Command, source: str = "api") -> None:
         """Queue a command for the next step.
 
-        Commands of one step take effect ordered by body, then source, then order of arrival; so the order in which clients
-        happen to be served does not matter. Unknown names raise KeyError.
+        Commands of one step take effect in the order of bodies, then sources, then arrival: the order in which clients are served does
+        not matter. Unknown names raise KeyError.
         """
         self._sequence += 1
         self._queue.append((self.specs[self.rows[name]].uid, source, self._sequence, name, command))
@@ -602,7 +596,7 @@ class Engine:
             command.apply(self.state, self.rows[name])
 
     def _drain_bulk(self) -> None:
-        """Apply what came for many bodies at once; for bodies that have other commands too, put it in its place among those."""
+        """Apply commands to many bodies; of bodies that have other commands, too, queue their part in its place among those."""
         bulk, self._bulk = sorted(self._bulk, key=lambda item: item[:2]), []
         alone = {self.rows[name]: (uid, name) for uid, _, _, name, _ in self._queue}
         rows = np.array(list(alone), np.int64)
@@ -616,7 +610,7 @@ class Engine:
 
     @property
     def sequence(self) -> int:
-        """How many commands have been queued."""
+        """Number of commands queued so far."""
         return self._sequence
 
     def queued(self) -> Iterator[tuple[str, str, int, Command | SetVelocities]]:
@@ -627,7 +621,7 @@ class Engine:
             yield "", source, number, many
 
     def arrange(self, order: Sequence[int]) -> None:
-        """Put the bodies into another order: `order` has the present row of each. Results do not depend on the order."""
+        """Permute the bodies: `order` holds the present row of each new one. Results do not depend on the order."""
         index = np.array(order, np.int64)
         new_rows = np.empty(len(index), np.int64)
         new_rows[index] = np.arange(len(index))
@@ -652,7 +646,7 @@ class Engine:
         sequence: int,
         queue: Sequence[tuple[str, str, int, Command | SetVelocities]],
     ) -> None:
-        """Go on from columns that were written: time, random draws, and the commands that wait; see `queued`."""
+        """Set time, seed and waiting commands (see `queued`), after columns of the state were written."""
         self._queue, self._bulk = [], []
         for name, source, number, command in queue:
             if isinstance(command, SetVelocities):
@@ -665,12 +659,12 @@ class Engine:
         self.seed = seed
 
     def resumed(self) -> None:
-        """All columns are as they were: let everything that follows from them be so, too."""
+        """After all columns were written: compute everything that follows from them."""
         self.bodies.placed[:] = np.nan
         self._rebuilt()
 
     def reseed(self, seed: int) -> None:
-        """All random draws from now on are of this seed."""
+        """Use another seed for all random draws from now on."""
         self.seed, self.seed_word = seed, seed_word(seed)
 
     # -- time
@@ -708,7 +702,7 @@ class Engine:
         return self._pack(self.state, self.bodies, self.bins, self.grid)
 
     def settle(self) -> Snapshot:
-        """Apply queued commands and look again, without letting time pass: for placing things before the first step, and while paused.
+        """Apply queued commands and take all readings, without a step: for placing bodies before the first step, and while paused.
 
         No device acts: grippers, batteries and joints stay as they are.
         """
@@ -720,7 +714,7 @@ class Engine:
         return self.snapshot
 
     def _touch(self) -> None:
-        """Something was changed that a step does not change."""
+        """Note that columns were written that steps do not write; see `StateStore.touch`."""
         self._store.touch()
 
     def _publish(self) -> None:
@@ -729,12 +723,12 @@ class Engine:
 
 
 def _check_masses(specs: Sequence[BodySpec]) -> None:
-    """Whether bodies with mass can be moved; asked before anything is changed.
+    """Check that bodies with mass have an area, before anything is changed.
 
     Raises
     ------
     ModelError
-        One has no area.
+        One has none.
     """
     for spec in specs:
         if spec.dynamics is not None:
@@ -742,6 +736,6 @@ def _check_masses(specs: Sequence[BodySpec]) -> None:
 
 
 def empty_world() -> Pack[World]:
-    """A world without anything, for kernels that are to be compiled."""
+    """An empty world, as an argument with which kernels are compiled."""
     state, _ = allocate_state(0)
     return WorldPack()(state, build_bodies(()), build_bins(0), build_grid(Scene()))

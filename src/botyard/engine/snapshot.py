@@ -1,6 +1,6 @@
-"""What the rest of the program sees of the engine: an immutable picture, made once per step.
+"""Snapshot of the engine for the rest of the program: immutable, made once per step.
 
-Arrays of a snapshot are read-only views of buffers that are written again two steps later; copy what is to be kept.
+Its arrays are read-only views of one of two buffers, which is written again two steps later: copy what is to be kept.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The state of an engine as bytes: all columns, one behind the other, with a head that says what they are of.
+"""The state of an engine as bytes: a head that describes the world, then all columns, one behind the other.
 
 Layout: `MAGIC` (8 bytes), length of the head (4 bytes, little-endian), the head (MessagePack), the numbers of all columns (little-endian,
-in C order, in the order of `columns_of`), and a checksum of all that (BLAKE2b, 8 bytes). How long each column is follows from the head's
-count of bodies and rows; whether they are the columns of this version, from its digest of their names and types.
+in C order, in the order of `columns_of`), and a checksum of all that (BLAKE2b, 8 bytes). Lengths of columns follow from the head's counts
+of bodies and rows; its digest of names and types of columns tells states of other versions.
 
-Nothing in such bytes is code, and no number in them is believed: kernels index by some of them.
+Nothing in such bytes is code, and all numbers are checked: kernels index by some of them, without a bounds check.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.commands import FARTHEST
+from botyard.engine.commands import MAX_COORDINATE
 from botyard.engine.layout import Control, Mode, OdometryErrorMode
 from botyard.engine.masslayout import Impulses, MassState, impulses, mass_state
-from botyard.engine.tables import LARGEST, NOBODY, Column, Table
+from botyard.engine.tables import MAX_STATE_NUMBER, NOBODY, Column, Table
 from botyard.errors import StateError
 from botyard.model.robot import Drive
 
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
 
 MAGIC: Final = b"botyard\x01"
-LARGE: Final = 4096
-"""Columns of so many bytes are looked at where they are, and not copied first."""
+MIN_VIEWED_BYTES: Final = 4096
+"""Columns of at least this size are written from a view; smaller ones are copied."""
 CHECKSUM: Final = 8
 """Bytes of the checksum at the end."""
 UNSAVED: Final = {"uid"}
-"""Columns of `State` that follow from something else: from a body's name."""
+"""Columns of `State` that are not saved: `uid` is computed from the body's name."""
 H = TypeVar("H")
 
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "mode_x": (0, max(Mode)), "mode_a": (0, max(Mode)), "stall": (0, 1), "estop": (0, 1), "motors": (0, 1), "held": (0, 1),
     "drive": (0, max(Drive)), "err_mode": (0, max(OdometryErrorMode)), "control": (0, max(Control)),
 }  # fmt: skip
-"""What may stand in columns of `State` that choose between branches."""
+"""Least and greatest value of the columns of `State` that are flags or members of an enumeration."""
 
 
 class Declared(NamedTuple):
-    """A column of a state: its name, type, the shape of a row, of a table its declaration, and whose rows it has."""
+    """A saved column: name, type, shape of a row, its `Column` if it is one of a table, and which count of rows is its length."""
 
     name: str
     dtype: np.dtype[Any]
@@ -58,8 +58,9 @@ class Declared(NamedTuple):
 BODIES: Final = ""
 """For `Declared.rows`: a row for each body."""
 CONTACTS: Final = "contact"
-"""A row for each contact of a body with mass."""
+"""For `Declared.rows`: a row for each contact of a body with mass."""
 _ANY: Final = Column(np.float64, unbounded=True)
+_ANY_FINITE: Final = (-MAX_STATE_NUMBER, MAX_STATE_NUMBER)
 _MASS: Final = tuple(
     Declared(
         f"mass.{name}",
@@ -70,7 +71,7 @@ _MASS: Final = tuple(
     )
     for (name, array), (low, high) in zip(
         mass_state(0)._asdict().items(),
-        ((0, 0), (-LARGEST, LARGEST), (0, 1), (-LARGEST, LARGEST), (-LARGEST, LARGEST)),
+        ((0, 0), _ANY_FINITE, (0, 1), _ANY_FINITE, _ANY_FINITE),
         strict=True,
     )
 )
@@ -81,7 +82,7 @@ _CONTACTS: Final = tuple(
 
 
 def declared(engine: Engine, *, masses: bool, tables: Iterable[Table] | None = None) -> list[Declared]:
-    """The columns that are saved, in a fixed order; `masses`: there are bodies with mass; `tables`: not those of the engine."""
+    """The columns that are saved, in a fixed order; `masses`: with those of bodies with mass; `tables`: instead of the engine's."""
     found = [
         Declared(n, a.dtype, a.shape[1:], None, BODIES) for n, a in engine.state._asdict().items() if n not in UNSAVED
     ]
@@ -108,7 +109,7 @@ def columns_of(engine: Engine) -> Iterator[NDArray[Any]]:
 
 
 def schema(engine: Engine, tables: Iterable[Table] | None = None) -> bytes:
-    """Digest of the names and types of all columns: states of other versions have another one. `tables`: see `declared`."""
+    """Digest of the names and types of all columns, by which states of other versions are told. `tables`: see `declared`."""
     text = ";".join(f"{d.name}:{d.dtype.str}:{d.shape}" for d in declared(engine, masses=True, tables=tables))
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
@@ -123,17 +124,17 @@ def join(head: bytes, columns: Sequence[NDArray[Any]]) -> bytes:
 
 
 def _numbers(column: NDArray[Any]) -> bytes | memoryview:
-    """The bytes of a column; of a large one a view, as another copy of all columns takes as long as their checksum."""
-    return column.tobytes() if column.nbytes < LARGE else np.ascontiguousarray(column).data.cast("B")
+    """The bytes of a column; of a large one a view, as copying all columns once more takes as long as their checksum."""
+    return column.tobytes() if column.nbytes < MIN_VIEWED_BYTES else np.ascontiguousarray(column).data.cast("B")
 
 
 def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
-    """Head, as `kind`, and the columns' bytes of a state.
+    """Split a state into its head, decoded as `kind`, and the bytes of its columns.
 
     Raises
     ------
     StateError
-        It is no state, is damaged, or has more than `max_bytes`.
+        It is not a state, is damaged, or has more than `max_bytes`.
     """
     if not isinstance(state, (bytes, bytearray, memoryview)):
         raise StateError(f"state: expected bytes of save_state, found {type(state).__name__}")
@@ -150,11 +151,7 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
         raise StateError(f"state: a head of {size} bytes was announced, and there are {len(data) - begin - CHECKSUM}")
     try:
         head = msgspec.msgpack.decode(data[begin : begin + size], type=kind)
-    except (
-        msgspec.MsgspecError,
-        ValueError,
-        RecursionError,
-    ) as error:  # what a class says of its values is a ValueError
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # ValueError: a class checks its values
         raise StateError(f"state: {error}") from None
     return head, data[begin + size : -CHECKSUM]
 
@@ -162,21 +159,21 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
 def read_columns(
     engine: Engine, data: memoryview, rows: Mapping[str, int], *, masses: bool, tables: Iterable[Table] | None = None
 ) -> dict[str, NDArray[Any]]:
-    """The columns of `data`, checked, so that kernels may use them.
+    """Read the columns in `data`, and check all numbers, so that kernels may use them.
 
     Parameters
     ----------
     rows : mapping of str to int
-        How many rows each table has, and of `BODIES` and `CONTACTS`.
+        Number of rows of each table, of `BODIES` and of `CONTACTS`.
     masses : bool
-        There are bodies with mass.
+        Whether there are columns of bodies with mass.
     tables : iterable of Table, optional
         See `declared`.
 
     Raises
     ------
     StateError
-        There is more or less than that, or a number that no state has.
+        There are more or fewer bytes than that, or a number is out of its range.
     """
     found: dict[str, NDArray[Any]] = {}
     at = 0
@@ -197,7 +194,7 @@ def read_columns(
 
 
 def write_columns(engine: Engine, found: Mapping[str, NDArray[Any]]) -> None:
-    """Let columns that `read_columns` has checked be the engine's, which has as many bodies and rows; but for `write_masses`."""
+    """Copy columns from `read_columns` into an engine with as many bodies and rows; all but those of `write_masses`."""
     for name, array in engine.state._asdict().items():
         if name not in UNSAVED:
             array[...] = found[name]
@@ -207,7 +204,7 @@ def write_columns(engine: Engine, found: Mapping[str, NDArray[Any]]) -> None:
 
 
 def write_masses(engine: Engine, found: Mapping[str, NDArray[Any]], span: float) -> None:
-    """Let the columns of bodies with mass be the engine's, when all outlines are as they were. `span`: see `Impulses`."""
+    """Copy the columns of bodies with mass into an engine, after all outlines are restored. `span`: see `Impulses`."""
     if engine.dynamics is not None:
         key = found["contact.key"]
         contacts = Impulses(np.array([len(key)]), np.array([span]), key, found["contact.impulse"])
@@ -219,21 +216,21 @@ def _check(name: str, values: NDArray[Any], column: Column | None, bodies: int) 
     if column is not None and column.refers:
         low, high = NOBODY, bodies - 1
     elif values.dtype.kind == "f" and not (column is not None and column.unbounded):
-        low, high = max(low, -LARGEST), min(high, LARGEST)
+        low, high = max(low, -MAX_STATE_NUMBER), min(high, MAX_STATE_NUMBER)
     elif column is not None and column.unbounded:
         return
-    if values.size and not (float(values.min()) >= low and float(values.max()) <= high):  # also where one is no number
+    if values.size and not (float(values.min()) >= low and float(values.max()) <= high):  # NaN fails it, too
         wrong = values[~((values >= low) & (values <= high))]
         raise StateError(f"state: {name}: expected {low:g} … {high:g}, found {wrong.flat[0]}")
 
 
 def _check_poses(pose: NDArray[Any]) -> None:
-    if len(pose) and not (np.abs(pose[:, :2]).max() <= FARTHEST and np.abs(pose[:, 2]).max() <= math.pi):
-        raise StateError(f"state: pose: expected coordinates within ±{FARTHEST:g} m and headings within ±π")
+    if len(pose) and not (np.abs(pose[:, :2]).max() <= MAX_COORDINATE and np.abs(pose[:, 2]).max() <= math.pi):
+        raise StateError(f"state: pose: expected coordinates within ±{MAX_COORDINATE:g} m and headings within ±π")
 
 
 def _check_carriers(carrier: NDArray[Any]) -> None:
-    """What is carried carries nothing, and nothing carries itself."""
+    """Check that carried bodies carry nothing, which also means that nothing carries itself."""
     if len(carrier) and not (int(carrier.min()) >= NOBODY and int(carrier.max()) < len(carrier)):
         raise StateError("state: carrier: expected rows of bodies")
     carried = carrier[carrier != NOBODY]
@@ -242,7 +239,7 @@ def _check_carriers(carrier: NDArray[Any]) -> None:
 
 
 def digest_of(head: bytes, columns: Iterable[NDArray[Any]]) -> int:
-    """64 bits that differ when heads or columns do."""
+    """64-bit digest of a head and columns."""
     digest = hashlib.blake2b(head, digest_size=8)
     for column in columns:
         digest.update(np.ascontiguousarray(column).data)
@@ -250,7 +247,7 @@ def digest_of(head: bytes, columns: Iterable[NDArray[Any]]) -> int:
 
 
 def object_digest(value: object) -> bytes:
-    """Digest of a description (a frozen dataclass of the model, with arrays): 16 bytes that differ when descriptions do."""
+    """Digest of a description (a frozen dataclass of the model, with arrays), 16 bytes."""
     return hashlib.blake2b(msgspec.msgpack.encode(value, enc_hook=_plain), digest_size=16).digest()
 
 
@@ -265,7 +262,7 @@ def _plain(value: object) -> object:
 
 
 def row_keys(table: Table) -> list[Any]:
-    """What tells the rows of a table apart, in order."""
+    """`Row.key` of all rows of a table, in order."""
     return [row.key for row in table.rows]
 
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from botyard.engine.layout import I8, State, allocate_state, changing_bytes
 
-SPARE: Final = 4
-"""When bodies need more room, there is room for a quarter (1 / `SPARE`) more than are there: adding one seldom copies all."""
-FEW: Final = 8
-"""So many rows are removed one by one, each by moving those behind it; more at once by picking those that stay."""
+GROWTH_DIVISOR: Final = 4
+"""A full store grows by 1 / `GROWTH_DIVISOR` of its rows, so that adding bodies one by one seldom copies all."""
+MAX_ONE_BY_ONE: Final = 8
+"""So many rows are removed one by one, each by moving up those behind it; more at once by copying those that stay."""
 
 
 class StateStore:
-    """Rows of `State` that come and go.
+    """Owns the arrays of `State`, and adds and removes rows.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class StateStore:
         old = self.state
         n = len(old.pose)
         if n + count > self._capacity:
-            self._reallocate(n + count if n == 0 else n + max(count, n // SPARE))
+            self._reallocate(n + count if n == 0 else n + max(count, n // GROWTH_DIVISOR))
             for name, array in old._asdict().items():
                 getattr(self._room[0], name)[:n] = array
         self.state = self._fitted(n + count)
@@ -43,7 +43,7 @@ class StateStore:
         """Take rows out, (k,) int64, ascending; those behind them move up."""
         n = len(self.state.pose)
         m = n - len(rows)
-        keep = None if len(rows) <= FEW else np.delete(np.arange(n), rows)
+        keep = None if len(rows) <= MAX_ONE_BY_ONE else np.delete(np.arange(n), rows)
         for array in self.state:
             if keep is None:
                 for row in rows[::-1].tolist():
@@ -53,17 +53,17 @@ class StateStore:
         self.state = self._fitted(m)
 
     def arrange(self, index: I8) -> None:
-        """Put the rows into another order: `index`, (n,) int64, has the present row of each."""
+        """Permute the rows: `index`, (n,) int64, holds the present row of each new one."""
         for array in self.state:
             array[...] = array[index]
         self.touch()
 
     def touch(self) -> None:
-        """Something was changed that a step does not change: both buffers need a whole copy."""
+        """Note that a column was written that steps do not write: the next copy into each buffer is of all columns."""
         self._stale = len(self._buffers)
 
     def publish(self) -> State:
-        """A read-only copy of the state, which stays as it is until the next copy but one."""
+        """A read-only copy of the state, valid until the next call but one."""
         view, block = self._buffers[0]
         if self._stale:
             block[:] = self._block
@@ -84,7 +84,7 @@ class StateStore:
                 array.flags.writeable = False
 
     def _fitted(self, n: int) -> State:
-        """Show the first `n` rows."""
+        """Views of the first `n` rows, of the state and of the buffers."""
         state, *views = (State._make(array[:n] for array in room) for room in self._room)
         self._buffers = list(zip(views, self._blocks[1:], strict=True))
         self.touch()

@@ -1,8 +1,8 @@
-"""Tables: what changes of devices, in columns; one row for each battery, gripper, joint.
+"""Tables: the state of devices in columns; one row for each battery, gripper, joint.
 
-`State` holds what all bodies have. What only some of them carry stands in a `Table` of its kind: a row belongs to a body and goes with
-it, and a column may refer to bodies. Array code and kernels work on whole columns; a `Row` is the view of one row that a Python program
-holds. Nothing that changes may stand anywhere else, or it is lost when a world is saved.
+`State` holds what all bodies have. State of devices, which only some bodies carry, is in a `Table` of their kind: a row belongs to a body
+and is removed with it, and a column may refer to bodies. Array code and kernels work on whole columns; a `Row` is the view of one row that
+a Python program holds. State that is kept anywhere else is lost when a world is saved.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from botyard.errors import ArgumentError
 T = TypeVar("T")
 NOBODY: Final = -1
 """In a column that refers to bodies: none."""
-LARGEST: Final = 1e15
-"""No number of a state is larger, but those that may be infinite."""
-FEW: Final = 8
-"""So many rows are removed one by one, each by moving those behind it; more at once by picking those that stay."""
+MAX_STATE_NUMBER: Final = 1e15
+"""Largest magnitude of a number in a saved state, except in columns that are `unbounded`."""
+MAX_ONE_BY_ONE: Final = 8
+"""So many rows are removed one by one, each by moving up those behind it; more at once by copying those that stay."""
 VERSION: Final = "version"
-"""A column of this name, if a table has one, grows with every write to its row."""
+"""Name of a column that, if a table has it, counts the writes to its row."""
 
 
 class Column(NamedTuple):
@@ -39,15 +39,15 @@ class Column(NamedTuple):
     width : int
         Numbers in a row; 0: one, and the column is one-dimensional.
     start : float
-        What a new row has.
+        Value of a new row.
     refers : bool
-        It holds rows of bodies (`NOBODY`: none), which are numbered anew when bodies are removed.
+        Whether it holds rows of bodies (`NOBODY`: none), which are renumbered when bodies are removed.
     low, high : float
-        What may stand in it: a state that was saved by somebody else is checked by that.
+        Least and greatest value; states from elsewhere are checked by them.
     unbounded : bool
-        What is no number, or infinite, may stand in it, too.
+        Whether NaN and infinite values are allowed.
     saved : bool
-        It is a part of the world's state; others follow from something else.
+        Whether it is a part of the world's state; others are computed from something else.
     """
 
     dtype: DTypeLike
@@ -61,28 +61,32 @@ class Column(NamedTuple):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Least and greatest number that may stand in it."""
+        """Least and greatest value that its type and declaration allow."""
         kind = np.dtype(self.dtype)
         if self.refers or kind.kind == "f":
-            return (self.low, self.high) if self.unbounded else (max(self.low, -LARGEST), min(self.high, LARGEST))
+            return (
+                (self.low, self.high)
+                if self.unbounded
+                else (max(self.low, -MAX_STATE_NUMBER), min(self.high, MAX_STATE_NUMBER))
+            )
         whole = np.iinfo(kind)
         return max(self.low, float(whole.min)), min(self.high, float(whole.max))
 
     def check(self, name: str, value: object) -> None:
-        """Refuse what cannot stand in it: no numbers, too many of them, or beyond its bounds. Raises ArgumentError."""
+        """Refuse values that are not numbers, of another shape, or out of bounds. Raises ArgumentError."""
         given = np.asarray(value)
         low, high = self.bounds
         if given.dtype.kind not in "biuf" or given.shape not in ((), (self.width or 1,)[: bool(self.width)]):
             raise ArgumentError(f"{name}: expected {self.width or 'one'} numbers, found {found(value)}")
         if self.unbounded:
             return
-        if not bool(((given >= low) & (given <= high)).all()):  # also where one is no number
+        if not bool(((given >= low) & (given <= high)).all()):  # NaN fails it, too
             raise ArgumentError(f"{name}: expected {low:g} … {high:g}, found {found(value)}")
 
 
 def renumber(references: I8, new: I8) -> None:
-    """Let references to bodies follow them: `new` has the new row of each old one. `NOBODY` stays."""
-    references[:] = np.append(new, NOBODY)[references]  # `NOBODY` is the last one from behind
+    """Renumber references to bodies, in place: `new` holds the new row of each old one. `NOBODY` stays."""
+    references[:] = np.append(new, NOBODY)[references]  # `NOBODY`, −1, is the index of the last one
 
 
 class Table:
@@ -99,13 +103,13 @@ class Table:
     body : (n,) int64
         Row in `State` of the body that each row belongs to.
     layout : int
-        Grows when rows come, go or are numbered anew.
+        Counts changes of rows: added, removed or renumbered.
     """
 
     name: ClassVar[str]
     columns: ClassVar[Mapping[str, Column]]
     optional: ClassVar[bool] = False
-    """It is there only while it has rows: tables of devices that most worlds do not have."""
+    """Whether the table exists only while it has rows: for devices that most worlds do not have."""
     body: I8
 
     def __init__(self) -> None:
@@ -115,9 +119,9 @@ class Table:
         self._rows: list[Row[Any]] = []
         self.layout = 0
         self.failure: Exception | None = None
-        """What its `act` or `plan` has raised, if it is optional: it does nothing any more then."""
+        """Exception that `act` or `plan` of an optional table has raised; they are not called again."""
         self.on_write: Callable[[Row[Any], Mapping[str, Any]], None] | None = None
-        """Told of everything that is written to a row from outside."""
+        """Called with each write to a row by `Row.write`."""
         self._reserve(4)
         self._fit(0)
 
@@ -130,7 +134,7 @@ class Table:
         return self._rows
 
     def add(self, row: Row[Any], body: int, **values: object) -> int:
-        """Add a row that belongs to a body (its row in `State`), and its view; the number of the new row. `values`: of its columns."""
+        """Add a row for a body (its row in `State`). `row`: its view; `values`: of its columns. Returns the number of the new row."""
         n = len(self._rows)
         if n == len(self._room["body"]):
             self._reserve(2 * n)
@@ -142,18 +146,18 @@ class Table:
         return n
 
     def renumber(self, new: I8) -> None:
-        """Bodies were removed: `new` has the new row of each old one, and `NOBODY` for those that are gone, whose rows go with them."""
+        """After bodies were removed: `new` holds the new row of each old one, `NOBODY` for removed ones, whose rows are removed."""
         n = len(self._rows)
         if not n:
             return
-        stays = np.append(new, 0)[self.body] != NOBODY  # what belongs to nobody stays
+        stays = np.append(new, 0)[self.body] != NOBODY  # rows that belong to no body stay
         gone = np.flatnonzero(~stays)
         for i in gone.tolist():
             self._rows[i].detach()
         m = n - len(gone)
         for name, column in self._columns.items():
             room = self._room[name]
-            if len(gone) <= FEW:
+            if len(gone) <= MAX_ONE_BY_ONE:
                 for i in gone[::-1].tolist():
                     room[i : n - 1] = room[i + 1 : n]
             else:
@@ -168,7 +172,7 @@ class Table:
         self._fit(m)
 
     def arrange(self, order: Sequence[int]) -> None:
-        """Put the rows into another order: `order` has the present number of each; those that are not in it go."""
+        """Permute the rows: `order` holds the present number of each new one; rows that are not in it are removed."""
         index = np.array(order, np.int64)
         stay = set(order)
         for i, row in enumerate(self._rows):
@@ -190,7 +194,7 @@ class Table:
             self._room[name] = room
 
     def _fit(self, n: int) -> None:
-        """Let the columns show the first `n` rows."""
+        """Let the attributes of the columns be views of the first `n` rows."""
         self.layout += 1
         for name, room in self._room.items():
             setattr(self, name, room[:n])
@@ -200,16 +204,16 @@ K = TypeVar("K", bound=Table)
 
 
 class Row(Generic[K]):
-    """One row of a table: the view that a Python program holds of a device. It stays the same row while others come and go.
+    """View of one row of a table, which a Python program holds of a device. It follows its row when others are removed.
 
     Attributes
     ----------
     table : Table
-        Where it stands. After its body was removed, a table of its own that keeps its last values.
+        Its table. After its body was removed, a table of its own that keeps its last values.
     number : int
-        Which row it is at present.
+        Its present number in the table.
     key : hashable
-        What tells it from other rows of its table for ever: the name of what it is a part of.
+        Identity among the rows of its table, in saved states, too: the name of what it is a part of.
     """
 
     def __init__(self, table: K, body: int, key: Hashable = "", **values: object) -> None:
@@ -218,12 +222,12 @@ class Row(Generic[K]):
         self.number = table.add(self, body, **values)
 
     def write(self, **values: Any) -> None:
-        """Set columns of this row from outside of the world: this is the door that the journal watches.
+        """Set columns of this row from outside of the step: the journal records these writes.
 
         Raises
         ------
         ArgumentError
-            A value is none that the column can hold; then nothing is written.
+            A value is not one that its column can hold; nothing is written.
         """
         table, number = self.table, self.number
         for name, value in values.items():
@@ -236,14 +240,14 @@ class Row(Generic[K]):
             table.on_write(self, values)
 
     def detach(self) -> None:
-        """Its body is gone: keep what it was."""
+        """After its body was removed: keep the last values in a table of its own."""
         old, number = self.table, self.number
         self.table = alone = type(old)()
         self.number = alone.add(self, NOBODY, **{name: getattr(old, name)[number] for name in old.columns})
 
 
 class _Cell(Generic[T]):
-    """An attribute of a `Row` that is a number in its table's column of the same name."""
+    """Descriptor of an attribute of a `Row`: the number in a column of its table."""
 
     def __init__(self, kind: type[T], column: str) -> None:
         self._kind = kind
@@ -260,8 +264,8 @@ class _Cell(Generic[T]):
 
 
 def cell(kind: type[T], column: str = "") -> T:
-    """Declare an attribute of a `Row`: a bool, int or float that stands in a column, by default that of the same name."""
+    """Declare an attribute of a `Row`: a bool, int or float in a column, by default that of the same name."""
     return cast(T, _Cell(kind, column))
 
 
-__all__ = ["LARGEST", "NOBODY", "Column", "Row", "Table", "cell", "renumber"]
+__all__ = ["MAX_STATE_NUMBER", "NOBODY", "Column", "Row", "Table", "cell", "renumber"]

@@ -26,7 +26,7 @@ from botyard.names import shown
 from botyard.units import deg, from_deg, wrap_angle
 
 MAX_NUMBER: Final = 1e15
-"""Largest magnitude of a number in a file: states hold no larger ones either (`botyard.engine.tables.LARGEST`)."""
+"""Largest magnitude of a number in a file: states hold no larger ones either (`botyard.engine.tables.MAX_STATE_NUMBER`)."""
 
 S = TypeVar("S")
 Triple = tuple[float, float, float]

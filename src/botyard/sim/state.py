@@ -453,7 +453,7 @@ def _check_roster(
         )
     for body in roster.bodies:
         if body.start is not None and not (
-            all(map(math.isfinite, body.start)) and max(map(abs, body.start[:2])) <= commands.FARTHEST
+            all(map(math.isfinite, body.start)) and max(map(abs, body.start[:2])) <= commands.MAX_COORDINATE
         ):
             raise StateError(f"state: {body.name} was added nowhere")
     described = cast(Described, sim._known.objects[roster.described])

@@ -15,7 +15,7 @@ MIN_CELL = 2.0
 
 @merged_kernel
 def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
-    """Sort all rows by position into `bins` and note how far bodies reach and may move within `dt` s; that stays as it is for dt < 0."""
+    """Sort all rows by position into `bins`, and write `Bins.reach`: greatest radius and way within `dt` s; dt < 0 leaves that as it is."""
     pose, vel, mask, radius = state.pose, state.vel, state.mask, bodies.radius
     n = pose.shape[0]
     frame, shape, start, rows, at, cell = bins.frame, bins.shape, bins.start, bins.rows, bins.at, bins.cell
@@ -31,15 +31,16 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
         x_hi = max(x_hi, pose[i, 0])
         y_lo = min(y_lo, pose[i, 1])
         y_hi = max(y_hi, pose[i, 1])
-    if dt >= 0.0:
+    if dt >= 0.0:  # else this is the second time in a step, and they are known
         bins.reach[0], bins.reach[1], bins.reach[2] = r_max, v_max * dt, max(bins.reach[1], v_max * dt)
-    if n == 0:
+    if n == 0:  # there is no extent to divide
         shape[0] = shape[1] = 0
         bins.seen[0] = seen
         return
     # as many cells as there are bodies, roughly, whatever the extent; start has room for 4·(n + 16)
     edge = max(MIN_CELL, math.sqrt((x_hi - x_lo + 1.0) * (y_hi - y_lo + 1.0) / (n + 16.0)))
-    edge = max(edge, (x_hi - x_lo + y_hi - y_lo) / (n + 16.0))  # long thin worlds
+    # long thin worlds have a row of cells, whose number this bounds
+    edge = max(edge, (x_hi - x_lo + y_hi - y_lo) / (n + 16.0))
     inv = 1.0 / edge
     nx = int(math.floor((x_hi - x_lo) * inv)) + 1
     ny = int(math.floor((y_hi - y_lo) * inv)) + 1
@@ -73,6 +74,6 @@ def bin_span(lo: float, hi: float, origin: float, inv: float, count: int) -> tup
     """First and last bin along one axis that [`lo`, `hi`] touches, within 0 … count − 1; last < first when there is none."""
     a = (lo - origin) * inv
     b = (hi - origin) * inv
-    if b < 0.0 or a >= count:
+    if b < 0.0 or a >= count:  # clipped, it would be a bin that it does not touch
         return 0, -1
     return int(max(a, 0.0)), int(min(b, count - 1.0))

@@ -36,14 +36,14 @@ def cover(seg: F8, x0: float, y0: float, h: float, nx: int, ny: int, start: I4, 
         i1 = min(nx - 1, int(math.floor(max(ax, bx) + e)))
         for i in range(i0, i1 + 1):
             ya, yb = ay, by
-            if abs(dx) > 1e-12:  # part of the segment within this column
+            if abs(dx) > 1e-12:  # the part within this column: of a vertical segment all of it
                 u0 = (i - e - ax) / dx
                 u1 = (i + 1 + e - ax) / dx
-                if u0 > u1:
+                if u0 > u1:  # it goes towards −x
                     u0, u1 = u1, u0
                 ya = ay + max(u0, 0.0) * dy
                 yb = ay + min(u1, 1.0) * dy
-            if ya > yb:
+            if ya > yb:  # it goes towards −y
                 ya, yb = yb, ya
             j0 = max(0, int(math.floor(ya - e)))
             j1 = min(ny - 1, int(math.floor(yb + e)))
@@ -74,7 +74,7 @@ def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
                 if start[c + 1] > start[c]:
                     clear[q, j, i] = 0
                     continue
-                side = 254
+                side = 254  # with the cell itself 255, the most that a byte holds
                 inx = 0 <= i + sx < nx
                 iny = 0 <= j + sy < ny
                 if inx:
@@ -88,12 +88,13 @@ def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
 
 @inline_kernel
 def wall_distance(clear: U1, x0: float, y0: float, h: float, nx: int, ny: int, x: float, y: float) -> float:
-    """So far, m, is the nearest segment from (`x`, `y`) at the least, by the free squares around its cell; may be negative."""
+    """A lower bound of the distance from (`x`, `y`) to the nearest segment, m, by the free squares around its cell; may be negative."""
     cx, cy = (x - x0) / h, (y - y0) / h
     if 0.0 <= cx < nx and 0.0 <= cy < ny:
         ix, iy = int(cx), int(cy)
         free = min(min(clear[0, iy, ix], clear[1, iy, ix]), min(clear[2, iy, ix], clear[3, iy, ix]))
         return (int(free) - 1) * h
+    # beside the grid: the distance from its border; without walls there is none
     return max(max(-cx, cx - nx), max(-cy, cy - ny)) * h if nx > 0 else math.inf
 
 

@@ -1,8 +1,8 @@
-"""A step of bodies with mass: substeps in which forces, motors and controllers act on them and contacts keep them apart.
+"""A step of bodies with mass (dynamic bodies): substeps in which forces, motors and controllers act on them and contacts keep them apart.
 
-The others have moved before, as if those with mass were not there; here they are *movers*: they go the same way again, evenly, and push.
-One that comes deeper and deeper into something that is stuck is *jammed*: it stays where it was, and is stalled. Allocates nothing;
-one thread.
+The others have moved before, as if those with mass were not there; here they are *movers* (kinematic bodies): they go the same way again,
+evenly, and push. A mover whose overlap with something that is stuck keeps growing is *jammed*: it stays where it was, and is stalled.
+Allocates nothing; one thread.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from botyard.elementary import atan2, cosine_sine, power, tan
-from botyard.engine.commands import FARTHEST
+from botyard.engine.commands import MAX_COORDINATE
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.broadphase import OBSTACLE
 from botyard.engine.kernels.collide import SECTORS
@@ -140,20 +140,21 @@ from botyard.engine.masslayout import (
 from botyard.model.dynamics import GRAVITY, SUBSTEP
 
 MAX_SUBSTEPS = 1000
+"""More are not made, whatever the speeds: beyond that fast bodies may pass through things."""
 JAM_DEPTH = 0.003
-"""A mover that overlaps something with mass deeper than this, m, and than it comes in one substep, has jammed it."""
+"""A mover that overlaps something with mass by more than this, m, plus what it covers in 1.5 substeps, and more than before, is jammed."""
 MOVER_RANGE = 0.1
 """Movers that come as near as this to a body with mass take part in the step, m."""
 STALL_RATIO = 0.1
 """A driven body is stalled when it goes slower than this part of what its motors want."""
 MAX_DRAG = 1.0
-"""What a hand moves farther than this in a step, m, it puts there; else it drags it."""
+"""A body that a hand moves by less than this in a step, m, pushes what is in its way; one that it moves farther is teleported."""
 REST_DISTANCE = 1e-7
 """A body that moves less in a step, m and rad, is at rest."""
 REST_SPEED = 1e-6
 """Slower than this is at rest, m/s and rad/s: what friction leaves of a velocity is rounding."""
 MAX_SUBSTEP_TURN = 1e4
-"""What turns farther in a substep, rad, has been thrown out of the world."""
+"""A body that turns farther in a substep, rad, is beyond the solver's numbers: it is put back."""
 SOLID = OBSTACLE | 8  # Visible.PUSHED
 MOTORS, FORCE, POSE, TWIST = 1, 2, 3, 4  # Control
 
@@ -169,7 +170,7 @@ def stands_elsewhere(row: F8, k: int, pose: F8) -> bool:
 
 @merged_kernel
 def start_pose(before: F8, pose: F8, seen: F8, held: bool, k: int) -> tuple[float, float, float]:
-    """Where a mover was at the beginning of the step: one in a hand goes by jumps, between two steps."""
+    """Where a mover was at the beginning of the step: one in a hand is moved between two steps, so it was where the last one ended."""
     if held and length(pose[k, 0] - seen[k, 0], pose[k, 1] - seen[k, 1]) < MAX_DRAG:
         return seen[k, 0], seen[k, 1], seen[k, 2]
     return before[k, 0], before[k, 1], before[k, 2]
@@ -179,25 +180,26 @@ def start_pose(before: F8, pose: F8, seen: F8, held: bool, k: int) -> tuple[floa
 def farthest_way(
     control: int, demand: F8, vel: F8, before_vel: F8, before: F8, k: int, mass: float, dt: float
 ) -> float:
-    """How far a body with mass may come in this step, m, at the most, if nobody pushes it."""
+    """Greatest distance that a body with mass may travel in this step, m, if nobody pushes it."""
     way = length(before_vel[k, 0], before_vel[k, 1]) * dt
     a, b = demand[k, 0], demand[k, 1]
-    if control == MOTORS:
+    if control == MOTORS:  # as fast as its wheels
         way += length(vel[k, 0], vel[k, 1]) * dt
-    elif control == FORCE:
+    elif control == FORCE:  # at the acceleration that the force gives
         way += length(a, b) / mass * dt * dt
-    elif control == TWIST:
+    elif control == TWIST:  # at the velocity that is set
         way += length(a, b) * dt
-    elif control == POSE:
+    elif control == POSE:  # to the pose, and as far beyond it
         way += 2.0 * length(a - before[k, 0], b - before[k, 1])
     return way
 
 
 @merged_kernel
 def may_rest(control: int, demand: F8, vel: F8, k: int) -> bool:
-    """Whether nobody wants a body to move."""
+    """Whether nothing that drives a body wants it to move."""
     if control == MOTORS:
         return vel[k, 0] == 0.0 and vel[k, 1] == 0.0 and vel[k, 2] == 0.0
+    # the controller of a pose goes on holding its body there
     return control != POSE and demand[k, 0] == 0.0 and demand[k, 1] == 0.0 and demand[k, 2] == 0.0
 
 
@@ -205,7 +207,7 @@ def may_rest(control: int, demand: F8, vel: F8, k: int) -> bool:
 def classify_rows(
     m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, dt: float
 ) -> tuple[int, bool, bool, float, float]:
-    """Say of each row what it is in this step.
+    """Write `Workspace.kind`: what each row is in this step.
 
     Returns how many bodies with mass there are, whether one is awake, whether another body has moved, the farthest way of any body, m, and
     how far a body with mass may go in a substep, m.
@@ -214,7 +216,7 @@ def classify_rows(
     for i in range(m.pose.shape[0]):
         work.slot_of[i], work.kind[i] = -1, NOTHING
         heavy, in_hand = shapes.values[i, MASS] > 0.0, m.held[i] == 1
-        if heavy and in_hand:
+        if heavy and in_hand:  # the hand moves it, as a mover: what it had of velocity is gone
             m.vel[i, 0] = m.vel[i, 1] = m.vel[i, 2] = 0.0
         if int(m.mask[i]) & SOLID == 0:  # a ghost, or in a gripper
             continue
@@ -223,6 +225,7 @@ def classify_rows(
             thin = min(thin, m.inner[i])
             still = m.before_vel[i, 0] == 0.0 and m.before_vel[i, 1] == 0.0 and m.before_vel[i, 2] == 0.0
             still = still and mass.resting[i] == 1 and not stands_elsewhere(mass.seen, i, m.before)
+            # it came to rest, and nobody has put it elsewhere since or drives it: it sleeps until it is touched
             if still and may_rest(m.control[i], m.demand, m.vel, i):
                 work.kind[i] = ASLEEP
                 continue
@@ -243,13 +246,12 @@ def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bo
     """Give the movers near bodies with mass, and those bodies, the slot 0 for the time being. Returns whether such a mover has moved."""
     moved = False
     for i in range(m.pose.shape[0]):
-        if work.kind[i] != AWAKE and work.kind[i] != ASLEEP:
+        if work.kind[i] != AWAKE and work.kind[i] != ASLEEP:  # movers take part only near bodies with mass
             continue
         work.slot_of[i] = 0
         x, y = m.before[i, 0], m.before[i, 1]
-        near = (
-            m.radius[i] + MOVER_RANGE + 2.0 * far
-        )  # what is pushed may go as far as what pushes, and something light even twice as far
+        # what is pushed may go as far as what pushes it, and something light even twice as far
+        near = m.radius[i] + MOVER_RANGE + 2.0 * far
         wide = near + m.bin_reach[0] + m.bin_reach[1]
         i0, i1 = bin_span(x - wide, x + wide, m.bin_frame[0], m.bin_frame[2], m.bin_shape[0])
         j0, j1 = bin_span(y - wide, y + wide, m.bin_frame[1], m.bin_frame[2], m.bin_shape[1])
@@ -258,7 +260,7 @@ def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bo
                 m.bin_start[j * m.bin_shape[0] + i0], m.bin_start[j * m.bin_shape[0] + i1 + 1] if i1 >= i0 else 0
             ):
                 row = m.bin_rows[k]
-                if work.kind[row] != MOVER or work.slot_of[row] == 0:
+                if work.kind[row] != MOVER or work.slot_of[row] == 0:  # slot 0: found before, beside another body
                     continue
                 dx, dy, reach = m.bin_at[k, 0] - x, m.bin_at[k, 1] - y, near + far + m.bin_at[k, 2]
                 if dx * dx + dy * dy < reach * reach:
@@ -277,7 +279,7 @@ def fill_slots(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, 
     count, corners = np.int64(0), np.int64(2)  # the first two rows are for a wall
     for n in range(m.order.shape[0]):
         i = m.order[n]
-        if work.slot_of[i] < 0:
+        if work.slot_of[i] < 0:  # it takes no part in this step
             continue
         if count + 1 >= slots.shape[0]:
             return 0, MORE_SLOTS, 0.0
@@ -316,7 +318,7 @@ def fill_slots(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, 
 
 @merged_kernel
 def fill_common(slots: F8, s: int, values: F8, i: int) -> None:
-    """What every body has."""
+    """Write what slots of all kinds have: friction, restitution, and bounds that hold nothing yet."""
     slots[s, MU], slots[s, E] = values[i, FRICTION], values[i, RESTITUTION]
     slots[s, X_LO] = slots[s, Y_LO] = math.inf
     slots[s, X_HI] = slots[s, Y_HI] = -math.inf
@@ -334,7 +336,7 @@ def fill_mover(
     depth: float,
     dt: float,
 ) -> None:
-    """A mover: it goes from `begin` to its pose, evenly; what pushes it back is nothing to it."""
+    """Fill the slot of a mover: it goes from `begin` to its pose at a constant velocity; its inverse mass is 0, so nothing pushes it."""
     slots[s, SX], slots[s, SY], slots[s, STH] = begin
     slots[s, MU] = slots[s, E] = 1.0
     slots[s, TX], slots[s, TY], slots[s, TTH] = (
@@ -364,7 +366,7 @@ def fill_mass(
     seen: F8,
     floor: F8,
 ) -> None:
-    """A body with mass: where it is and how it moves, and what it is made of."""
+    """Fill the slot of a body with mass: pose and velocity of its centre of mass, masses, friction, damping, gains."""
     x, y, th = before[i, 0], before[i, 1], before[i, 2]
     c, sine = cosine_sine(th)
     slots[s, SX], slots[s, SY], slots[s, STH] = x, y, th
@@ -372,7 +374,7 @@ def fill_mass(
     slots[s, OX], slots[s, OY] = values[i, CENTER_X], values[i, CENTER_Y]
     ax, ay = c * slots[s, OX] - sine * slots[s, OY], sine * slots[s, OX] + c * slots[s, OY]
     slots[s, X], slots[s, Y] = x + ax, y + ay
-    known = seen[i, 0] == seen[i, 0]
+    known = seen[i, 0] == seen[i, 0]  # not NaN
     if not known or not stands_elsewhere(seen, i, before):  # what somebody has put elsewhere is at rest
         w = before_vel[i, 2]
         slots[s, VX] = c * before_vel[i, 0] - sine * before_vel[i, 1] - w * ay
@@ -408,13 +410,13 @@ def pd_force(p: float, d: float, error: float, velocity: float, mass: float, h: 
 
 @merged_kernel
 def pd_speed(p: float, d: float, error: float, h: float) -> float:
-    """Speed of a controller whose output that is, see `Gains.speed`."""
+    """Speed that a PD controller with a velocity as its output asks for, see `Gains.speed`."""
     return p * error / (1.0 + d + h * p)
 
 
 @kernel
 def apply_demands(slots: F8, flags: I8, count: int, h: float) -> None:
-    """What acts on bodies in a substep: forces, wheels, controllers, damping."""
+    """Apply to bodies what drives them in a substep (forces, wheels, controllers), and damping."""
     for s in range(count):
         if flags[s, KIND] != AWAKE:
             continue
@@ -423,7 +425,7 @@ def apply_demands(slots: F8, flags: I8, count: int, h: float) -> None:
         # from the body's origin, of which demands tell, to its centre of mass
         ax, ay = c * slots[s, OX] - sine * slots[s, OY], sine * slots[s, OX] + c * slots[s, OY]
         slots[s, FX] = slots[s, FY] = slots[s, FT] = 0.0
-        if control == MOTORS:
+        if control == MOTORS:  # what its wheels demand of the floor, see `solve_floor_friction`
             slots[s, GX], slots[s, GY], slots[s, GW] = c * a1 - sine * a2 - a3 * ay, sine * a1 + c * a2 + a3 * ax, a3
         elif control == FORCE:
             slots[s, FX], slots[s, FY], slots[s, FT] = a1, a2, a3
@@ -432,18 +434,18 @@ def apply_demands(slots: F8, flags: I8, count: int, h: float) -> None:
         elif control == POSE:
             x, y, th = a1 - (slots[s, X] - ax), a2 - (slots[s, Y] - ay), wrap(a3 - slots[s, TH])
             p, d, ap, ad, w = slots[s, LP], slots[s, LD], slots[s, AP], slots[s, AD], slots[s, W]
-            if flags[s, FORCES]:
+            if flags[s, FORCES]:  # the controller pushes: what is in its way may hold the body up
                 slots[s, FX] = pd_force(p, d, x, slots[s, VX] + w * ay, slots[s, KG], h)
                 slots[s, FY] = pd_force(p, d, y, slots[s, VY] - w * ax, slots[s, KG], h)
                 slots[s, FT] = pd_force(ap, ad, th, w, slots[s, KGM2], h)
-            else:
+            else:  # the controller sets the velocity, whatever the mass
                 w = pd_speed(ap, ad, th, h)
                 slots[s, VX], slots[s, VY], slots[s, W] = (
                     pd_speed(p, d, x, h) - w * ay,
                     pd_speed(p, d, y, h) + w * ax,
                     w,
                 )
-        if slots[s, DL] < 1.0 or slots[s, DA] < 1.0:
+        if slots[s, DL] < 1.0 or slots[s, DA] < 1.0:  # powers are dear, and most bodies have no damping
             linear = power(slots[s, DL], h)
             slots[s, VX], slots[s, VY], slots[s, W] = (
                 slots[s, VX] * linear,
@@ -488,14 +490,14 @@ def integrate(
         kind = flags[s, KIND]
         if kind == AWAKE:
             x, y, th = slots[s, X] + slots[s, VX] * h, slots[s, Y] + slots[s, VY] * h, slots[s, TH] + slots[s, W] * h
-            if abs(x) <= FARTHEST and abs(y) <= FARTHEST and abs(slots[s, W] * h) <= MAX_SUBSTEP_TURN:
+            if abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and abs(slots[s, W] * h) <= MAX_SUBSTEP_TURN:
                 slots[s, X], slots[s, Y], slots[s, TH] = x, y, wrap(th) if abs(th) > MAX_SUBSTEP_TURN else th
             else:  # also where it is not a number
                 put_back(slots, flags, s)
         elif kind == MOVER and slots[s, SPEED] > 0.0:
             if flags[s, JAMMED] < 0:
                 place_mover(slots, s, part)
-        else:
+        else:  # it stands: its corners are where they were
             continue
         place(slots, flags, s, piece_start, corner_start, local, corners)
 
@@ -508,15 +510,14 @@ def put_back(slots: F8, flags: I8, s: int) -> None:
     c, sine = cosine_sine(slots[s, STH])
     slots[s, X] = slots[s, SX] + c * slots[s, OX] - sine * slots[s, OY]
     slots[s, Y] = slots[s, SY] + sine * slots[s, OX] + c * slots[s, OY]
-    slots[s, VX] = slots[s, VY] = slots[s, W] = slots[s, PX] = slots[s, PY] = slots[s, PW] = slots[s, IM] = slots[
-        s, II
-    ] = 0.0
+    slots[s, VX] = slots[s, VY] = slots[s, W] = slots[s, PX] = slots[s, PY] = slots[s, PW] = 0.0
+    slots[s, IM] = slots[s, II] = 0.0  # no impulse moves it
 
 
 @merged_kernel
 def note_bearing(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> None:
-    """Note from where a slot is touched, in the form of `State.contact`; `x`, `y` from its centre of mass, m."""
-    if flags[s, FEELS]:
+    """Note the bearing from which a slot is touched, in the form of `State.contact`; `x`, `y` from its centre of mass, m."""
+    if flags[s, FEELS]:  # else nobody asks, and an arctangent is dear
         c, sine = slots[s, C], slots[s, S]
         x, y = x + c * slots[s, OX] - sine * slots[s, OY], y + sine * slots[s, OX] + c * slots[s, OY]
         bearing = atan2(c * y - sine * x, c * x + sine * y)
@@ -527,6 +528,7 @@ def note_bearing(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> 
 def note_penetration(slots: F8, s: int, t: int, touch: F8, ax: float, ay: float, turn: float) -> None:
     """Note how deep a mover presses itself into something at a contact."""
     vx, vy = slots[s, VX] - slots[s, W] * ay, slots[s, VY] + slots[s, W] * ax
+    # only where it moves into it: one that moves away is getting free
     if turn * (vx * touch[t, NX] + vy * touch[t, NY]) > 0.0:
         slots[s, DEEP] = max(slots[s, DEEP], touch[t, DEEPNESS])
 
@@ -535,7 +537,7 @@ def note_penetration(slots: F8, s: int, t: int, touch: F8, ax: float, ay: float,
 def note_contacts(
     slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touches: int, k: int, substeps: int
 ) -> None:
-    """After a substep: see who is touched where, and stop the movers that only press into what is stuck."""
+    """After a substep: note who is touched where, and stop the movers that only press into what is stuck."""
     for s in range(count):
         slots[s, DEEP] = 0.0
         if flags[s, KIND] != MOVER or flags[s, JAMMED] < 0:  # one that is jammed is touched where it was then
@@ -550,6 +552,7 @@ def note_contacts(
                 note_penetration(slots, s, t, touch, x, y, 1.0 - 2.0 * side)
     for s in range(count):
         if flags[s, KIND] == MOVER and slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0:
+            # deeper than a substep explains, and deeper than before: what it pushes does not yield
             if slots[s, DEEP] > slots[s, LIMIT] and slots[s, DEEP] > slots[s, DEPTH]:
                 flags[s, JAMMED] = k
                 place_mover(slots, s, k / substeps)
@@ -565,8 +568,8 @@ def note_contacts(
 def end_mass(
     slots: F8, flags: I8, s: int, pose: F8, vel: F8, disp: F8, i: int, drives: bool, mass: MassState, dt: float
 ) -> bool:
-    """Write where a body with mass has come to. Returns whether it is stalled."""
-    if (
+    """Write pose, velocity, displacement and wrench of a body with mass. Returns whether it is stalled."""
+    if (  # what friction leaves of a velocity is rounding: it would never come to rest
         slots[s, VX] * slots[s, VX] + slots[s, VY] * slots[s, VY] <= REST_SPEED * REST_SPEED
         and abs(slots[s, W]) <= REST_SPEED
     ):
@@ -580,7 +583,8 @@ def end_mass(
     way = length(dx, dy) + abs(turn)
     at_rest = slots[s, VX] == 0.0 and slots[s, VY] == 0.0 and w == 0.0 and way < REST_DISTANCE
     mass.resting[i] = 1 if at_rest and flags[s, KIND] != LOST else 0
-    if flags[s, KIND] == LOST or way == 0.0:  # rounding moves nothing
+    # one that has not moved gets its old pose: to the centre of mass and back would change its last bits
+    if flags[s, KIND] == LOST or way == 0.0:
         x, y, th = slots[s, SX], slots[s, SY], slots[s, STH]
     pose[i, 0], pose[i, 1], pose[i, 2] = x, y, th
     vx, vy = slots[s, VX] + w * ay, slots[s, VY] - w * ax
@@ -590,14 +594,15 @@ def end_mass(
     mass.wrench[i, 2] = (slots[s, KGM2] * w - slots[s, QW]) / dt
     for k in range(3):
         mass.floor[i, k] = slots[s, JX + k]
-    if not drives:
+    if not drives:  # no odometry, and no motors that could stall
         return False
     # the twist that leads there: the logarithm of SE(2), see `geometry.log`
     c, sine = cosine_sine(slots[s, STH])
     along, across, half = c * dx + sine * dy, c * dy - sine * dx, 0.5 * turn
+    # half·cot(half), by its series near 0
     cot = 1.0 - half * half / 3.0 if abs(half) < 1e-4 else half / tan(half)
     disp[i, 0], disp[i, 1], disp[i, 2] = cot * along + half * across, cot * across - half * along, turn
-    if flags[s, CONTROL] != MOTORS:
+    if flags[s, CONTROL] != MOTORS:  # driven from outside: only motors stall
         return False
     wanted = length(slots[s, A1], slots[s, A2])
     return wanted > 1e-3 and length(vx, vy) < STALL_RATIO * wanted
@@ -611,7 +616,7 @@ def end_step(m: Moving, mass: MassState, work: Workspace, count: int, substeps: 
         i, kind = flags[s, ROW], flags[s, KIND]
         if kind == MOVER:
             k = flags[s, JAMMED]
-            if k >= 0:
+            if k >= 0:  # it has gone only so far: odometry, and who looks, must see no more
                 m.pose[i, 0], m.pose[i, 1], m.pose[i, 2] = slots[s, X], slots[s, Y], wrap(slots[s, TH])
                 part = k / substeps
                 for axis in range(3):
@@ -633,7 +638,7 @@ def end_step(m: Moving, mass: MassState, work: Workspace, count: int, substeps: 
 
 @merged_kernel
 def keep_resting(m: Moving, mass: MassState, i: int) -> None:
-    """A body with mass that slept."""
+    """Clear what a body with mass that slept through the step may have from before: velocity, wrench, stall."""
     m.stall[i] = 0
     for k in range(3):
         m.vel[i, k] = mass.wrench[i, k] = mass.floor[i, k] = 0.0
@@ -641,10 +646,10 @@ def keep_resting(m: Moving, mass: MassState, i: int) -> None:
 
 @kernel
 def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
-    """Note where everybody stands now."""
+    """Write to `mass` where all bodies stand now, and clear what is not of their kind in this step."""
     for i in range(m.pose.shape[0]):
         there = work.kind[i] != NOTHING
-        if work.kind[i] != MOVER or work.slot_of[i] < 0:
+        if work.kind[i] != MOVER or work.slot_of[i] < 0:  # no mover, or none near a body with mass
             mass.depth[i] = 0.0
         if not there or work.kind[i] == MOVER:  # what has mass may be in a hand
             mass.resting[i] = 0
@@ -656,7 +661,7 @@ def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
 
 @merged_kernel
 def make_lists(walls: Walls, work: Workspace, count: int) -> tuple[int, int]:
-    """List what is near each slot where they are now. Returns how many pairs of bodies there are, and what there is no room for."""
+    """List the pairs of slots and the walls that are near each other at present. Returns how many pairs, and what there is no room for."""
     slots = work.slots
     pairs = find_pairs(slots, work.flags, count, work.rank, work.item, work.pair, work.pair_item)
     if pairs < 0:
@@ -679,7 +684,7 @@ def find_contacts(work: Workspace, shapes: MassShapes, uid: U8, count: int, pair
 
 @merged_kernel
 def recall_impulses(table: Impulses, work: Workspace) -> None:
-    """Take the contacts of the last step to where those of a substep look for their impulses."""
+    """Copy the contacts of the last step to where those of the first substep look for their impulses (warm starting)."""
     for t in range(table.size[0]):
         for k in range(3):
             work.old_key[t, k] = table.key[t, k]
@@ -715,12 +720,12 @@ def run_substeps(
     for k in range(substeps):
         apply_demands(slots, flags, count, h)
         integrate(slots, flags, count, h, (k + 1) / substeps, piece_start, corner_start, local, corners)
-        if not lists_are_valid(slots, flags, count):
+        if not lists_are_valid(slots, flags, count):  # they hold for several substeps
             pairs, lack = make_lists(walls, work, count)
             if lack != OK:
                 return lack
         wake_touched(slots, flags, count, work.pair, pairs)
-        scale = h / last_h if last_h > 0.0 else 0.0
+        scale = h / last_h if last_h > 0.0 else 0.0  # an impulse is a force times the substep, which may be another one
         touches = find_contacts(work, shapes, m.uid, count, pairs, Before(last_touches, scale))
         if touches < 0:
             return MORE_TOUCHES
@@ -738,7 +743,7 @@ def run_substeps(
 def move_masses(
     m: Moving, walls: Walls, shapes: MassShapes, mass: MassState, table: Impulses, work: Workspace, dt: float
 ) -> int:
-    """Move all bodies with mass by `dt` s, after the others have moved, and set back what could not push them.
+    """Move all bodies with mass by `dt` s, after the others have moved, and set back the movers that could not push them.
 
     Writes `m`, `mass` and `table`. Returns `OK`, `LOST_SOME`, or what `work` has no room for (`MORE_SLOTS` …): then nothing is changed, and
     it is to be called again with more.
@@ -758,7 +763,7 @@ def move_masses(
     count, lack, fastest = fill_slots(m, shapes, mass, work, dt)
     if lack != OK:
         return lack
-    # none may be so long that something jumps over something
+    # substeps so short that nothing passes through anything in one
     way = fastest * dt
     for i in range(m.pose.shape[0]):
         if work.kind[i] == AWAKE:

@@ -29,17 +29,17 @@ HEADING_MIN = 0.007
 """Least turn rate of a heading target, rad/s (§11.1)."""
 S1, S2, S3, S4, S5 = -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800
 C1, C2, C3, C4 = -1 / 24, 1 / 720, -1 / 40320, 1 / 3628800
-"""Coefficients of the series in `turning`."""
+"""Taylor coefficients of sin(θ)/θ and (1 − cos θ)/θ, see `turning`."""
 
 
 @kernel
 def wrap(angle: float) -> float:
     """`angle` in (−π, π], rad."""
-    if -math.pi < angle <= math.pi:
+    if -math.pi < angle <= math.pi:  # the usual case: the angle keeps all its bits
         return angle
     turns = math.floor((angle + math.pi) / (2.0 * math.pi))
     angle -= 2.0 * math.pi * turns
-    if angle <= -math.pi or angle > math.pi:
+    if angle <= -math.pi or angle > math.pi:  # −π itself, or rounding has left it just outside
         return math.pi
     return angle
 
@@ -59,12 +59,12 @@ def ramp(current: float, desired: float, accel: float, decel: float, dt: float, 
     if abs(current - desired) <= snap:
         return desired
     if current * desired < 0.0 or abs(desired) < abs(current):  # slowing down, towards zero or a smaller speed
-        if decel <= 0.0:
+        if decel <= 0.0:  # immediate
             return desired
         speed = abs(current) - decel * dt
-        floor = 0.0 if current * desired < 0.0 else abs(desired)
+        floor = 0.0 if current * desired < 0.0 else abs(desired)  # a change of direction stops at zero first
         return math.copysign(max(speed, floor), current)
-    if accel <= 0.0:
+    if accel <= 0.0:  # immediate
         return desired
     return math.copysign(min(abs(current) + accel * dt, abs(desired)), desired)
 
@@ -77,7 +77,7 @@ def move_speed(remaining: float, limit: float, decel: float, dt: float) -> float
     v² ≤ 2·decel·remaining always holds (decisions, "MOVE") and the ramp never has to brake harder than `decel`.
     """
     distance = abs(remaining)
-    if decel <= 0.0:
+    if decel <= 0.0:  # it can stop at once: it may arrive at full speed
         speed = distance / dt
     else:
         speed = decel * (math.sqrt(dt * dt + 2.0 * distance / decel) - dt)
@@ -102,37 +102,39 @@ def plan_velocities(state: State, dt: float) -> None:
     mode_x, mode_a, drive = state.mode_x, state.mode_a, state.drive
     motors, estop, held, heading_speed = state.motors, state.estop, state.held, state.heading_speed
     for i in range(drive.shape[0]):
-        if drive[i] == 0:
+        if drive[i] == 0:  # `Drive.NONE`: it has no motors
             continue
-        if held[i] == 1:
+        if held[i] == 1:  # in a hand: it stands still, but keeps its targets for when it is let go
             vel[i, 0] = vel[i, 1] = vel[i, 2] = 0.0
             continue
+        # a client's limits never exceed the model's
         lim_x = min(max_vel[i, 0], top_vel[i, 0])
         lim_a = min(max_vel[i, 2], top_vel[i, 2])
-        if mode_x[i] == 1 and abs(target[i, 0]) <= MOVE_DONE:
+        if mode_x[i] == 1 and abs(target[i, 0]) <= MOVE_DONE:  # a distance move has arrived: velocity 0 from now on
             mode_x[i] = 0
             target[i, 0] = 0.0
-        if estop[i] == 1 or motors[i] == 0:
+        if estop[i] == 1 or motors[i] == 0:  # it comes to rest, whatever its targets are
             want_x = want_y = want_a = 0.0
         else:
-            if mode_x[i] == 1:
+            if mode_x[i] == 1:  # `Mode.POSITION`: the target is the distance that remains
                 want_x = move_speed(target[i, 0], lim_x, decel[i, 0], dt)
             else:
                 want_x = clip(target[i, 0], lim_x)
+            # only `Drive.OMNI` moves sideways
             want_y = clip(target[i, 1], min(max_vel[i, 1], top_vel[i, 1])) if drive[i] == 2 else 0.0
-            if mode_a[i] == 1:
+            if mode_a[i] == 1:  # `Mode.POSITION`: the target is a heading, in the odometry frame
                 error = wrap(target[i, 2] - odom[i, 2])
                 want_a = heading_rate(error, min(heading_speed[i], top_vel[i, 2]), dt)
             else:
                 want_a = clip(target[i, 2], lim_a)
         dec_x, dec_y, dec_a = decel[i, 0], decel[i, 1], decel[i, 2]
-        if estop[i] == 1:
+        if estop[i] == 1:  # as hard as the robot can, not as its ramps say
             dec_x = dec_y = ESTOP_LINEAR
             dec_a = ESTOP_ANGULAR
         vel[i, 0] = ramp(vel[i, 0], want_x, accel[i, 0], dec_x, dt, SNAP_LINEAR)
         vel[i, 1] = ramp(vel[i, 1], want_y, accel[i, 1], dec_y, dt, SNAP_LINEAR)
         vel[i, 2] = ramp(vel[i, 2], want_a, accel[i, 2], dec_a, dt, SNAP_ANGULAR)
-        if estop[i] == 1 and vel[i, 0] == 0.0 and vel[i, 1] == 0.0 and vel[i, 2] == 0.0:
+        if estop[i] == 1 and vel[i, 0] == 0.0 and vel[i, 1] == 0.0 and vel[i, 2] == 0.0:  # it is at rest: over
             estop[i] = 0
 
 
@@ -140,7 +142,7 @@ def plan_velocities(state: State, dt: float) -> None:
 def turning(dth: float) -> tuple[float, float]:
     """sin(θ)/θ and (1 − cos θ)/θ."""
     if abs(dth) < 0.25:
-        # as series, up to θ¹⁰: what is left out is below 1e-16
+        # Taylor series up to θ¹⁰, as the quotients are 0/0 at 0: what is left out is below 1e-16
         q = dth * dth
         return 1.0 + q * (S1 + q * (S2 + q * (S3 + q * (S4 + q * S5)))), dth * (
             0.5 + q * (C1 + q * (C2 + q * (C3 + q * C4)))
@@ -151,6 +153,6 @@ def turning(dth: float) -> tuple[float, float]:
 
 @kernel
 def arc(dx: float, dy: float, dth: float) -> tuple[float, float]:
-    """Where a constant body twist leads: end point in the frame of the start, m (exponential map of SE(2), see `geometry.exp`)."""
+    """End point of a constant body twist in the frame of its start, m (exponential map of SE(2), see `geometry.exp`)."""
     s, c = turning(dth)
     return s * dx - c * dy, c * dx + s * dy

@@ -1,4 +1,4 @@
-"""Counter-based random numbers: a draw depends on what it is for, never on what was drawn before.
+"""Counter-based random numbers: a draw is a function of its key and number, never of what was drawn before.
 
 A stream is keyed by (seed, body, device, tick); draw k of a stream is the output of SplitMix64 at position k (Steele, Lea &
 Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). So a run does not change with the number of threads, the order

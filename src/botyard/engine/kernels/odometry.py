@@ -13,7 +13,7 @@ from botyard.engine.layout import F8, U8, State
 ODOMETRY_STREAM = 1
 """Device number of odometry in the random streams."""
 BEFORE_ALL_TICKS = (1 << 63) - 1
-"""The tick under which errors for a robot's whole life are drawn: one that no run reaches."""
+"""Tick of the draws that hold for a robot's whole life (`RANDOM_INIT`): no run reaches it."""
 
 
 @entry_kernel
@@ -36,7 +36,7 @@ def integrate_odometry(state: State, seed: np.uint64, tick: int) -> None:
     """Advance `odom` of every row by the displacement of this step; also what remains of distance moves.
 
     Each axis of the displacement is multiplied by 1 + ε. A row that did not move is left alone, so a stalled robot's odometry
-    stands still. In mode RANDOM_EACH_UPDATE ε is drawn anew for every step; the other modes keep what was set at creation.
+    stands still. In mode RANDOM_EACH_UPDATE ε is drawn anew for every step; the other modes keep what was set with the mode.
     """
     pose, odom, disp, err, spins, path, target = (
         state.pose, state.odom, state.disp, state.err, state.spin, state.path, state.target,
@@ -44,9 +44,9 @@ def integrate_odometry(state: State, seed: np.uint64, tick: int) -> None:
     drive, err_mode, mode_x = state.drive, state.err_mode, state.mode_x
     uid, low, high = state.uid, state.err_lo, state.err_hi
     for i in range(pose.shape[0]):
-        if drive[i] == 0:
+        if drive[i] == 0:  # `Drive.NONE`: no wheels, no odometry
             continue
-        if err_mode[i] == 3:
+        if err_mode[i] == 3:  # `RANDOM_EACH_UPDATE`
             draw_errors(uid, low, high, err, i, seed, tick)
         dx = disp[i, 0] * (1.0 + err[i, 0])
         dy = disp[i, 1] * (1.0 + err[i, 1])
@@ -54,7 +54,7 @@ def integrate_odometry(state: State, seed: np.uint64, tick: int) -> None:
         spin = spins[i] * (1.0 + err[i, 2])
         if dx == 0.0 and dy == 0.0 and dth == 0.0 and spin == 0.0:
             continue
-        if err_mode[i] == 4:
+        if err_mode[i] == 4:  # `PERFECT`: copied, as adding up would drift by rounding
             odom[i, 0], odom[i, 1], odom[i, 2] = pose[i, 0], pose[i, 1], pose[i, 2]
         else:
             x, y = arc(dx, dy, dth)
@@ -65,5 +65,5 @@ def integrate_odometry(state: State, seed: np.uint64, tick: int) -> None:
             odom[i, 2] = wrap(th + dth + spin)
         path[i, 0] += dx
         path[i, 1] += dth + spin
-        if mode_x[i] == 1:
+        if mode_x[i] == 1:  # a distance move ends where odometry says so, as on a real robot
             target[i, 0] -= dx

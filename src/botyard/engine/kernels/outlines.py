@@ -1,4 +1,4 @@
-"""Putting the outlines of bodies where the bodies are. Allocates nothing; any thread."""
+"""Outlines of bodies in the world, from their poses. Allocates nothing; any thread."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def place_corners(verts: F8, v0: int, v1: int, x: float, y: float, c: float, s: 
 
 @merged_kernel
 def place_outlines(state: State, bodies: Bodies, forget: bool) -> None:
-    """Write the corners of all bodies in the world, `Bodies.world`, from their poses, where they are not there already.
+    """Write `Bodies.world`, the corners in the world, of all bodies whose pose or mask is not that in `Bodies.placed`.
 
-    They are, unless something else than a step put a body where it is, or made it solid; then nobody knows how far others are, nor
-    with `forget`.
+    A step keeps both up to date, so these are bodies that something else has put elsewhere, or made solid or not. What was known of the
+    distances between bodies (`Bodies.leeway`) holds no longer then, nor with `forget`.
     """
     pose, placed, part_start, vert_start = state.pose, bodies.placed, bodies.part_start, bodies.vert_start
     mask, verts, world, leeway, control = state.mask, bodies.verts, bodies.world, bodies.leeway, state.control
@@ -30,7 +30,7 @@ def place_outlines(state: State, bodies: Bodies, forget: bool) -> None:
         if x != placed[i, 0] or y != placed[i, 1] or th != placed[i, 2] or mask[i] != placed[i, 5]:
             c, s = cosine_sine(th)
             placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3], placed[i, 4] = x, y, th, c, s
-            # what nobody can run into is nobody's business
+            # a body with mass (`Control` not 0) stops nobody, so where it stands changes no leeway; its mask may
             forget = forget or control[i] == 0 or mask[i] != placed[i, 5]
             placed[i, 5] = mask[i]
             v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]

@@ -56,7 +56,7 @@ def cast(world: World, sensors: Sensors, chosen: Chosen, seed: np.uint64, tick: 
 
 
 class WorldPack:
-    """The pack of a world, of which only that is packed anew which is another object."""
+    """Packs the arrays of a world; packs again only those that are other objects than in the last call."""
 
     __slots__ = ("_bins", "_bodies", "_grid", "_of", "_packed", "_state")
 
@@ -69,7 +69,7 @@ class WorldPack:
         self._grid: LastPack[Grid] = LastPack()
 
     def __call__(self, state: State, bodies: Bodies, bins: Bins, grid: Grid) -> Pack[World]:
-        """The pack."""
+        """The pack of these arrays."""
         of = self._of
         if (
             of is None

@@ -21,17 +21,17 @@ from botyard.engine.layout import F8, I2, I4, I8, U2, U8, Bins, Bodies, Grid, St
 
 END_TOLERANCE = 1e-12
 """Segments are this much longer at both ends, relative to their length, so that no ray slips through a corner."""
-LEAST_COMPONENT = 1e-12
-"""Direction components smaller than this are made this large; it keeps 1/d finite."""
+MIN_COMPONENT = 1e-12
+"""Direction components smaller than this are made this large, so that 1/d stays finite."""
 TWO_PI = 2.0 * math.pi
 BEARING_ERROR = 2e-5
-"""More than `about_atan2` is off, rad."""
+"""Bound of the error of `about_atan2`, rad."""
 FEW_BEAMS = 6
-"""Devices with more beams per origin compute the interval of beams that a body covers; of others all beams are tried at once."""
-BESIDE = 2.0
-"""Bodies this near, m, are looked at before the walls, so that the beams they stop need not be walked any farther."""
-GROWTH = 2.5
-"""From one square of bins in which bodies are looked for to the next."""
+"""For devices with more beams per origin the interval of beams that a body covers is computed; of others all beams are tried."""
+FIRST_SHELL = 2.0
+"""Bodies this near, m, are tested before the walls, so that the beams they stop need not be walked any farther."""
+SHELL_GROWTH = 2.5
+"""Ratio of the squares around a device in which bodies are looked for, one after the other."""
 SECTORS = 32
 """Directions in which a device notes how far its beams reach; see `sector_of`."""
 
@@ -111,7 +111,7 @@ class Fans(NamedTuple):
 
 
 class Beams(NamedTuple):
-    """Workspace for the beams of one device, in the world; threads have one each. It is small, and stays in the first cache.
+    """Workspace for the beams of one device, in the world; threads have one each. It is small, and stays in the L1 cache.
 
     Attributes
     ----------
@@ -150,8 +150,8 @@ clearances of its quadrant begin; the cell in which it begins, and the length at
 @inline_kernel
 def away_from_zero(d: float) -> float:
     """`d`, or ± the least component allowed."""
-    if abs(d) < LEAST_COMPONENT:
-        return -LEAST_COMPONENT if d < 0.0 else LEAST_COMPONENT
+    if abs(d) < MIN_COMPONENT:
+        return -MIN_COMPONENT if d < 0.0 else MIN_COMPONENT
     return d
 
 
@@ -171,7 +171,7 @@ def segment_range(ax: float, ay: float, ex: float, ey: float, dx: float, dy: flo
 
 @inline_kernel
 def aim(gx: float, gy: float, dx: float, dy: float, nx: int, ny: int, t_max: float) -> Walk:
-    """Where the walk of a ray through the grid begins; see `Walk`."""
+    """Begin the walk of a ray through the grid (Amanatides & Woo, 1987, with jumps over free squares); see `Walk`."""
     px, sx, base = (gx, 1, 0) if dx > 0.0 else (nx - gx, -1, nx - 1)
     py, sy, low = (gy, nx, 0) if dy > 0.0 else (ny - gy, -nx, (ny - 1) * nx)
     mx, my = abs(dx), abs(dy)
@@ -229,7 +229,7 @@ def aim_beams(fans: Fans, beams: Beams, b0: int, b1: int, x: float, y: float, th
         raw[j - first], bright[j - first], cosine[j - first] = r_max[j], 0, 0.0
     for b in range(b0, b1):
         wobble = wobbles[b]
-        if wobble > 0.0:
+        if wobble > 0.0:  # errors of bearing: a rotation of each beam by its own draw
             for j in range(beam_first[b] - first, beam_first[b + 1] - first):
                 error = wobble * symmetric(np.uint64(key), np.uint64(2 * j))
                 ec, es = cosine_sine(error)
@@ -243,7 +243,7 @@ def nearest_seen(start: I4, seg: F8, classes: U2, wanted: np.uint16, cell: np.ui
     """The nearest segment of the classes `wanted` in a cell on a ray, if it is nearer than `best`: range in cells, and entry."""
     for k in range(start[cell], start[cell + np.uint64(1)]):
         t = segment_range(seg[k, 0] - gx, seg[k, 1] - gy, seg[k, 2], seg[k, 3], dx, dy, best)
-        if t < best and classes[k] & wanted:
+        if t < best and classes[k] & wanted:  # the device passes through walls of other classes
             best, hit = t, k
     return best, hit
 
@@ -274,13 +274,13 @@ def walk_beams(grid: Grid, beams: Beams, count: int, mask: int) -> None:
         ix, iy, t = walk[10], walk[11], walk[12]
         ix2, iy2, t2 = walk2[10], walk2[11], walk2[12]
         while (t < best) | (t2 < best2):
-            # unsigned numbers spare the question whether an index counts from the end
+            # unsigned: saves the test for an index that counts from the end
             cell = np.uint64(walk[8] + ix * walk[6] + iy * walk[7])
             cell2 = np.uint64(walk2[8] + ix2 * walk2[6] + iy2 * walk2[7])
             side, side2 = int(clear[np.uint64(walk[9]) + cell]), int(clear[np.uint64(walk2[9]) + cell2])
-            if side == 0:
+            if side == 0:  # the cell has entries: test them, then go on to the next cell
                 side = 1
-                if t < best:
+                if t < best:  # else this beam has ended, and only the other one of the pair goes on
                     if plain:
                         for k in range(start[cell], start[cell + np.uint64(1)]):
                             e = np.uint64(k)
@@ -300,10 +300,10 @@ def walk_beams(grid: Grid, beams: Beams, count: int, mask: int) -> None:
                         best2, hit2 = nearest_seen(start, seg, classes, wanted, cell2, gx2, gy2, dx2, dy2, best2, hit2)
             ix, iy, t = stride(walk, ix, iy, side, nx, ny)
             ix2, iy2, t2 = stride(walk2, ix2, iy2, side2, nx, ny)
-        if best < before:
+        if best < before:  # it has met a wall
             raw[j] = min(best * h, raw[j])
             bright[j] = 1 if plain else brights[hit]
-            if bright[j] > 1:
+            if bright[j] > 1:  # a reflector: whether it is seen depends on the incidence, see `finish_bright`
                 cosine[j] = abs(dx * seg[hit, 3] - dy * seg[hit, 2]) / hypot(seg[hit, 2], seg[hit, 3])
         if best2 < before2:
             raw[j2] = min(best2 * h, raw[j2])
@@ -338,7 +338,7 @@ def sector_of(x: float, y: float) -> int:
     than 4 / SECTORS rad.
     """
     ax, ay = abs(x), abs(y)
-    part = ay / max(ax + ay, LEAST_COMPONENT)
+    part = ay / max(ax + ay, MIN_COMPONENT)
     part = 2.0 - part if x < 0.0 else part
     part = 4.0 - part if y < 0.0 else part
     return min(int(part * (0.25 * SECTORS)), SECTORS - 1)
@@ -366,6 +366,7 @@ def note_reach(fans: Fans, beams: Beams, b0: int, b1: int) -> float:
         for j in range(beam_first[b], beam_first[b + 1]):
             k = sectors[j]
             reach[n, k] = max(reach[n, k], raw[j - first])
+        # a body at the border of its sector may be met by beams of the next one: each gets the greatest of itself and both neighbours
         head, before = reach[n, 0], reach[n, SECTORS - 1]
         for k in range(SECTORS):
             here = reach[n, k]
@@ -433,7 +434,7 @@ class Target(NamedTuple):
 
 @inline_kernel
 def shorten(beams: Beams, j: int, target: Target, bodies: Bodies) -> None:
-    """Shorten beam `j` to the first edge of a body's outline that it meets."""
+    """Shorten beam `j` to the nearest edge of a body's outline that it meets."""
     world, vert_start = bodies.world, bodies.vert_start
     ox, oy, dx, dy, exact = beams.org_x[j], beams.org_y[j], beams.dir_x[j], beams.dir_y[j], beams.raw[j]
     best, hit_x, hit_y = exact, 0.0, 0.0
@@ -444,7 +445,7 @@ def shorten(beams: Beams, j: int, target: Target, bodies: Bodies) -> None:
         for v in range(v0, v1):
             bx, by = world[v, 0] - ox, world[v, 1] - oy
             b = bx * dy - by * dx
-            # nobody can predict which edges a beam crosses: a division for each edge is cheaper than to ask
+            # without branches, which no processor could predict here: a division for each edge is cheaper
             t = (ax * by - ay * bx) / (a - b)
             nearer = ((a < 0.0) != (b < 0.0)) & (t < best) & (t >= 0.0)
             best, hit_x, hit_y = (t if nearer else best), (bx - ax if nearer else hit_x), (by - ay if nearer else hit_y)
@@ -459,8 +460,8 @@ def shorten(beams: Beams, j: int, target: Target, bodies: Bodies) -> None:
 def meet_by_bearing(fans: Fans, beams: Beams, bodies: Bodies, device: Device, b: int, target: Target) -> None:
     """Shorten the beams of bundle `b` that meet a body.
 
-    What a beam must be is asked in steps that get dearer: in a sector where one reaches the circle, in the interval of beams that it
-    covers, not ending before it, on it, on the outline.
+    Beams are ruled out by tests that get dearer: sectors in which no beam reaches the body's circle, the interval of beams that the circle
+    covers, beams that end before it, the circle, the outline.
     """
     dir_x, dir_y, raw, mount = beams.dir_x, beams.dir_y, beams.raw, fans.mount
     b0, c, s, radius = device.first, device.cosine, device.sine, target.radius
@@ -502,13 +503,13 @@ def meet_by_bearing(fans: Fans, beams: Beams, bodies: Bodies, device: Device, b:
 def meet_by_all(beams: Beams, bodies: Bodies, count: int, target: Target) -> None:
     """Shorten those of the first `count` beams that meet a body.
 
-    All beams are tried against the circle at once, by vector instructions: that is less than to find out which ones look its way.
+    All beams are tried against the circle at once, by vector instructions: that takes less time than to compute which ones may meet it.
     """
     dir_x, dir_y, org_x, org_y, raw = beams.dir_x, beams.dir_y, beams.org_x, beams.org_y, beams.raw
     for first in range(0, count, 64):
         met = np.uint64(0)
         for n in range(min(count - first, 64)):
-            k = np.uint64(first + n)  # unsigned: nobody asks whether it counts from the end
+            k = np.uint64(first + n)  # unsigned: saves the test for an index that counts from the end
             hit = meets_circle(target.x - org_x[k], target.y - org_y[k], dir_x[k], dir_y[k], target.radius, raw[k])
             met |= np.uint64(hit) << np.uint64(n)
         j = first
@@ -532,7 +533,7 @@ def meet_bin_row(bodies: Bodies, bins: Bins, brights: I2, fans: Fans, beams: Bea
         if ex * ex + ey * ey > far * far or not int(bins.classes[n]) & device.mask or other == device.row:
             continue
         target = Target(at[n, 0], at[n, 1], radius, int(brights[other]), part_start[other], part_start[other + 1])
-        if has_many_beams(device):
+        if has_many_beams(device):  # a laser; else a sonar ring
             for b in range(device.first, device.end):
                 meet_by_bearing(fans, beams, bodies, device, b, target)
         else:
@@ -541,7 +542,7 @@ def meet_bin_row(bodies: Bodies, bins: Bins, brights: I2, fans: Fans, beams: Bea
 
 @inline_kernel
 def has_many_beams(device: Device) -> bool:
-    """Whether it is worth while to compute which beams of a device look at a body; else all are tried at once."""
+    """Whether computing which beams of a device may meet a body saves time; else all are tried at once."""
     return device.n_beams > FEW_BEAMS * (device.end - device.first)
 
 
@@ -551,28 +552,27 @@ def cast_beams(
 ) -> None:
     """Shorten the beams of a device to what they meet, of the map and of other bodies. `offset`: of its farthest origin, m.
 
-    Bodies are looked for in squares of bins around the device, each with a hole where the last one was: beams that the nearest have
-    shortened pass by those farther off.
+    Bodies are looked for in growing squares of bins around the device, each without the one before: near bodies shorten beams, which then
+    need not be tested against those farther off.
     """
     x, y, count, many = device.x, device.y, device.n_beams, has_many_beams(device)
     frame, nx, ny = bins.frame, bins.shape[0], bins.shape[1]
     last_i0, last_i1, last_j0, last_j1 = 0, -1, 0, -1
     open_space = wall_distance(grid.clear, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y) - offset
     seen = int(bins.seen[0]) & device.mask
-    shell = BESIDE if many and seen else math.inf
+    shell = FIRST_SHELL if many and seen else math.inf
     walked = False
     while True:
-        # after the bodies beside it come the walls: the beams that bodies stop need not be walked any farther
-        if not walked and shell > BESIDE:
+        # walls after the bodies of the first square: see `FIRST_SHELL`
+        if not walked and shell > FIRST_SHELL:
             walked = True
-            if longest(beams.raw, count) > open_space:  # else no beam reaches a wall
+            if longest(beams.raw, count) > open_space:  # else all end before the nearest wall
                 walk_beams(grid, beams, count, device.mask)
-        if not seen:  # there is no body that it could sense
+        if not seen:  # no body is of a class that it senses
             return
         reach = offset + (note_reach(fans, beams, device.first, device.end) if many else longest(beams.raw, count))
-        wide = (
-            min(reach, shell) + bins.reach[0] + bins.reach[1]
-        )  # bodies reach beyond their bins, and may have moved since
+        # bodies reach beyond their bins, and may have moved since they were sorted
+        wide = min(reach, shell) + bins.reach[0] + bins.reach[1]
         i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], nx)
         j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], ny)
         for jy in range(j0, j1 + 1 if i1 >= i0 else j0):
@@ -580,9 +580,9 @@ def cast_beams(
             for side in range(2 if hole else 1):  # a row of bins, or what is left of it on both sides of the hole
                 begin, end = (last_i1 + 1, i1) if side == 1 else (i0, last_i0 - 1 if hole else i1)
                 meet_bin_row(bodies, bins, brights, fans, beams, device, jy * nx + begin, jy * nx + end, reach)
-        if walked and shell >= reach:  # no beam is longer than that square
+        if walked and shell >= reach:  # no beam leaves this square
             return
-        shell *= GROWTH
+        shell *= SHELL_GROWTH
         if i1 >= i0 and j1 >= j0:  # an empty square leaves no hole
             last_i0, last_i1, last_j0, last_j1 = i0, i1, j0, j1
 
@@ -599,9 +599,9 @@ def finish_reading(r: float, r_min: float, r_max: float, noise: float, key: int,
 def finish_bright(bright: int, r: float, cosine: float, max_range: float, min_cos: float, strength: int) -> int:
     """Laser return reported: bright surfaces only within the device's range and incidence (SEN-007)."""
     if bright > 1:
-        if r > max_range or cosine < min_cos:
+        if r > max_range or cosine < min_cos:  # too far, or too oblique: like any wall
             return 1
-        if bright == 2:
+        if bright == 2:  # a plain reflector: reported as `ReflectorRule.strength`
             return strength
     return bright
 
@@ -618,11 +618,11 @@ def finish_bundles(fans: Fans, beams: Beams, b0: int, b1: int, out: int, key: in
         far, cosine, strength = fars[b], cosines[b], int(strengths[b])
         first, last = beam_first[b] - beam_first[b0], beam_first[b + 1] - beam_first[b0]
         at = out + readings[b] - readings[b0]
-        if readings[b + 1] - readings[b] == last - first:
+        if readings[b + 1] - readings[b] == last - first:  # a reading for each beam: lasers
             for j in range(first, last):
                 ranges[at + j - first] = finish_reading(raw[j], r_min, r_max, noise, key, j)
                 bright[at + j - first] = finish_bright(int(raw_bright[j]), raw[j], raw_cos[j], far, cosine, strength)
-        else:
+        else:  # one for the bundle, the shortest: the beams fill the cone of a sonar transducer
             nearest = r_max
             for j in range(first, last):
                 nearest = min(nearest, raw[j])

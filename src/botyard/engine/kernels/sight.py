@@ -1,4 +1,4 @@
-"""What lies in a direction: for sensors that must know which body they look at. Plain and short; range sensors have their own kernels."""
+"""Ray casting that tells which body was hit, for fiducial and blob finders. Plain and short; range sensors have their own kernels."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from botyard.engine.kernels.jit import entry_kernel
 from botyard.engine.kernels.raycast import aim, away_from_zero, segment_range, stride
 from botyard.engine.layout import F8, I8, U1, World
 
-WALL = -1
-"""In place of a body's row: a wall."""
-NOTHING = -2
+WALL, NOTHING = -1, -2
+"""In place of a body's row: a wall was hit, or nothing."""
 
 
 @entry_kernel
@@ -50,7 +49,7 @@ def look(world: World, seen: U1, eye: int, x: float, y: float, bearings: F8, rea
         while t < best:
             cell = base + ix * sx + iy * sy
             side = int(clear[quadrant + cell])
-            if side == 0:
+            if side == 0:  # the cell has entries: test each; else jump over the free square
                 for n in range(start[cell], start[cell + 1]):
                     if int(classes[n]) & mask:
                         r = segment_range(seg[n, 0] - gx, seg[n, 1] - gy, seg[n, 2], seg[n, 3], dx, dy, best)
@@ -60,10 +59,11 @@ def look(world: World, seen: U1, eye: int, x: float, y: float, bearings: F8, rea
             ix, iy, t = stride(walk, ix, iy, side, nx, ny)
         best *= h
         for other in range(pose.shape[0]):
-            if other == eye or seen[other] == 0:
+            if other == eye or seen[other] == 0:  # it does not see itself, nor what the caller has left out
                 continue
             rx, ry = pose[other, 0] - x, pose[other, 1] - y
             along = rx * dx + ry * dy
+            # the ray misses the circle around it, points away from it, or ends before it: no outline to test
             if abs(rx * dy - ry * dx) > radius[other] or along < -radius[other] or along - radius[other] >= best:
                 continue
             for p in range(part_start[other], part_start[other + 1]):

@@ -229,7 +229,7 @@ class EngineBody(Body):
         """See `Body`."""
         poses, velocities, rows = self.ambf.numbers
         row, dynamics = rows[self.body], self.ambf.sim.engine.dynamics
-        mass, inertia, wrench = (0.0, 0.0, ZERO) if dynamics is None else dynamics.told(row)
+        mass, inertia, wrench = (0.0, 0.0, ZERO) if dynamics is None else dynamics.mass_and_wrench(row)
         return poses[row], velocities[row], wrench, mass, inertia
 
     def set_step_hook(self, key: str, act: Callable[[], None] | None) -> None:

@@ -2,8 +2,8 @@
 
 Between two events a robot's acceleration is constant, so times follow without a time step (mmrs.md §10). Events of one time are in the
 order of robots, then of points along the path, where those of one place come as release, critical, enter. A robot that brakes has a
-planned place to stop at; points from there on (less `NEAR`) are not reached, which decides the tie between coming to rest at a point and
-passing it. The base of a robot's motion changes only when it begins to brake or to go, so nothing adds up.
+planned place to stop at; points from there on (less `PLACE_TOLERANCE`) are not reached, which decides the tie between coming to rest at a
+point and passing it. The base of a robot's motion changes only when it begins to brake or to go, so rounding errors do not add up.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 I4 = NDArray[np.int32]
 
-NEAR = 1e-9
-"""Places closer than this are one place, m."""
+PLACE_TOLERANCE = 1e-9
+"""Places along a path that are closer than this are one place, m."""
 INFINITE = math.inf
 
 # columns of f, one row a robot
@@ -70,9 +70,9 @@ class World(NamedTuple):
     after_starts, after : (s + 1,), (q,) int32
         Sectors that come after sector g in a fixed order.
     sim, done, why, queue : (s,) uint8, (n,) uint8, (n,) int64, (n,) int64
-        Room to work in.
+        Workspace.
     et, er, ek, es : (e,) float64, int32, int8, int32
-        Room for events: time, robot, kind, sector.
+        Buffer of events: time, robot, kind, sector.
     """
 
     f: F8
@@ -110,10 +110,10 @@ class World(NamedTuple):
 
 @inline_kernel
 def _move(w: World, k: int, due: float) -> None:
-    """Put the robot at place k where an event at `due` belongs."""
+    """Give the robot at place k of the heap the time `due`, and move it to where that belongs."""
     i = w.heap[k]
     n = len(w.heap)
-    while k > 0:
+    while k > 0:  # up, while it comes before its parent
         parent = (k - 1) >> 2
         j = w.heap[parent]
         if not (due < w.key[parent] or (due == w.key[parent] and i < j)):
@@ -121,7 +121,7 @@ def _move(w: World, k: int, due: float) -> None:
         w.heap[k], w.key[k] = j, w.key[parent]
         w.slot[j] = k
         k = parent
-    while True:
+    while True:  # down, while one of its children comes before it
         child = 4 * k + 1
         if child >= n:
             break
@@ -148,8 +148,9 @@ def _reach(w: World, i: int, place: float) -> float:
     v, vmax, acc = w.f[i, V], w.f[i, VMAX], w.f[i, ACC]
     if v < vmax:
         run_up = (vmax * vmax - v * v) / (2.0 * acc)
-        if d <= run_up:
+        if d <= run_up:  # it still speeds up there
             return w.f[i, T] + (math.sqrt(v * v + 2.0 * acc * d) - v) / acc
+        # the place is beyond where it comes to its greatest speed
         return w.f[i, T] + (vmax - v) / acc + (d - run_up) / vmax
     return w.f[i, T] + d / vmax
 
@@ -186,7 +187,7 @@ def _place_at(w: World, i: int, t: float) -> float:
                 return w.f[i, X] + dt * (v + 0.5 * acc * dt)
             return w.f[i, X] + (vmax * vmax - v * v) / (2.0 * acc) + (dt - dt_up) * vmax
         return w.f[i, X] + dt * v
-    if t >= w.f[i, REST]:
+    if t >= w.f[i, REST]:  # it rests at its planned place, which rounding of times does not shift
         return w.f[i, BASE]
     return w.f[i, X] + dt * (v - 0.5 * w.f[i, DEC] * dt)
 
@@ -196,8 +197,8 @@ def _plan(w: World, i: int, now: float) -> None:
     """Find a robot's next event and put it where it belongs in the queue."""
     p = w.i[i, POINT]
     due = INFINITE
-    if w.i[i, MODE] != GONE:
-        if w.i[i, MODE] == GOING:
+    if w.i[i, MODE] != GONE:  # one that is gone has no next event
+        if w.i[i, MODE] == GOING:  # the next point of its path, or to brake, whichever is first
             if p < w.i[i, LAST]:
                 due = _reach(w, i, w.points[p, 0])
             if w.f[i, LIMIT] < INFINITE:
@@ -207,15 +208,16 @@ def _plan(w: World, i: int, now: float) -> None:
         elif p < w.i[i, LAST]:
             stop = w.f[i, BASE]  # the planned place of rest
             d = w.points[p, 0] - w.f[i, X]
-            if w.points[p, 0] < stop - NEAR:
+            if w.points[p, 0] < stop - PLACE_TOLERANCE:  # it passes the point while it brakes
                 if d <= 0.0:
                     due = w.f[i, T]
                 else:
                     v, dec = w.f[i, V], w.f[i, DEC]
                     due = w.f[i, T] + (v - math.sqrt(max(0.0, v * v - 2.0 * dec * d))) / dec
-            elif (int(w.points[p, 1]) & 3) == FINISH and w.points[p, 0] <= stop + NEAR:
+            # of the points where it comes to rest only the end of its path happens
+            elif (int(w.points[p, 1]) & 3) == FINISH and w.points[p, 0] <= stop + PLACE_TOLERANCE:
                 due = w.f[i, REST]
-        if due < now:
+        if due < now:  # rounding: an event that was due in this moment
             due = now
     if due != w.key[w.slot[i]]:
         _move(w, w.slot[i], due)
@@ -226,6 +228,7 @@ def _plan(w: World, i: int, now: float) -> None:
 
 @inline_kernel
 def _emit(w: World, t: float, robot: int, kind: int, sector: int) -> None:
+    """Count an event, and write it to the buffer if events are kept."""
     w.c[EVENTS] += 1
     if w.c[LOGS]:
         k = w.c[OUT]
@@ -235,13 +238,13 @@ def _emit(w: World, t: float, robot: int, kind: int, sector: int) -> None:
             w.ek[k] = kind
             w.es[k] = sector
             w.c[OUT] = k + 1
-        else:
+        else:  # the caller reports how many are missing
             w.c[LOST] += 1
 
 
 @inline_kernel
 def _brake(w: World, i: int, t: float) -> None:
-    """Begin to brake."""
+    """Begin to brake: a new base of the motion, and the planned place of rest. The old base is kept for `_go`."""
     v = _speed_at(w, i, t)
     x = _place_at(w, i, t)
     w.f[i, OLD_T], w.f[i, OLD_X], w.f[i, OLD_V] = w.f[i, T], w.f[i, X], w.f[i, V]
@@ -250,14 +253,14 @@ def _brake(w: World, i: int, t: float) -> None:
     w.f[i, REST] = t + v / w.f[i, DEC]
     stop = x + v * v / (2.0 * w.f[i, DEC])
     if w.f[i, LIMIT] < INFINITE and abs(stop - w.f[i, LIMIT]) < 1e-6:
-        stop = w.f[i, LIMIT]  # it was planned so
+        stop = w.f[i, LIMIT]  # it brakes for its limit: without the rounding of where it began
     w.f[i, BASE] = stop
     _emit(w, t, i, STOP, w.i[i, HEAD])
 
 
 @inline_kernel
 def _go(w: World, i: int, t: float, limit: float) -> None:
-    """Go on, as far as a limit."""
+    """Go on from braking or rest, as far as `limit`, m along the path."""
     if t == w.f[i, T]:  # it has just begun to brake: as if it had not, so that equal motions stay equal to the last bit
         t0, x, v = w.f[i, OLD_T], w.f[i, OLD_X], w.f[i, OLD_V]
         w.f[i, T], w.f[i, X], w.f[i, V] = t0, x, v
@@ -269,9 +272,9 @@ def _go(w: World, i: int, t: float, limit: float) -> None:
     if t >= w.f[i, REST]:  # it has come to rest
         x, v = w.f[i, BASE], 0.0
         p = w.i[i, POINT]
-        if p < w.i[i, LAST] and abs(w.points[p, 0] - x) <= NEAR:
+        if p < w.i[i, LAST] and abs(w.points[p, 0] - x) <= PLACE_TOLERANCE:  # it rests at that point: exactly there
             x = w.points[p, 0]
-        if t > w.f[i, REST]:
+        if t > w.f[i, REST]:  # one that goes on in the moment in which it comes to rest has not waited
             w.f[i, WAIT] += t - w.f[i, REST]
             w.i[i, STOPS] += 1
     else:
@@ -285,29 +288,28 @@ def _go(w: World, i: int, t: float, limit: float) -> None:
 
 @inline_kernel
 def _usual_limit(w: World, i: int) -> float:
-    """How far a robot may go that nothing holds back."""
+    """Limit of a robot that waits for no permission, m along its path: the end of that, or none."""
     return w.ends[w.first[i + 1] - 1] if w.c[AT_END] else INFINITE
 
 
 @inline_kernel
 def _allow(w: World, i: int, t: float) -> None:
-    """One more permission for a robot."""
+    """Count one more permission for a robot."""
     w.i[i, ALLOWED] += 1
     _emit(w, t, i, GRANT, w.i[i, ALLOWED])
 
 
 @inline_kernel
 def _set_off(w: World, i: int, t: float) -> None:
-    """Go on as far as the permissions reach, after they have changed."""
+    """Let a robot go on as far as its permissions reach, after they have changed."""
     if w.i[i, DONE] or w.i[i, MODE] == GONE:
         return
     limit = _usual_limit(w, i)
-    if (
-        w.i[i, ALLOWED] < w.i[i, ASKED]
-    ):  # it has asked for sectors that are not permitted yet: it stops before the first
+    # it has asked for sectors that are not permitted yet: it stops before the first
+    if w.i[i, ALLOWED] < w.i[i, ASKED]:
         limit = min(limit, w.ends[w.first[i] + w.i[i, ALLOWED]] - w.f[i, RADIUS])
     if w.i[i, MODE] == BRAKING:
-        if limit > w.f[i, BASE] + NEAR:
+        if limit > w.f[i, BASE] + PLACE_TOLERANCE:  # farther than it comes anyway
             _go(w, i, t, limit)
             _plan(w, i, t)
     elif limit != w.f[i, LIMIT]:
@@ -321,14 +323,14 @@ def _set_off(w: World, i: int, t: float) -> None:
 
 @inline_kernel
 def _ranks(w: World, i: int, j: int) -> bool:
-    """Whether what robot i waits for is served before what robot j waits for."""
+    """Whether the sector that robot i waits for ranks before that of robot j."""
     a, b = w.rank[w.first[i] + w.i[i, ALLOWED] + 1], w.rank[w.first[j] + w.i[j, ALLOWED] + 1]
     return a < b or (a == b and i < j)
 
 
 @inline_kernel
 def _is_free(w: World, i: int, k: int) -> bool:
-    """Whether nobody holds what conflicts with sectors k … of a robot, up to the end of their chain."""
+    """Whether no sector is held that conflicts with sector k of a robot or with those granted together with it (its chain)."""
     for g in range(w.first[i] + k, w.first[i] + w.chain[w.first[i] + k] + 1):
         for c in range(w.starts[g], w.starts[g + 1]):
             if w.held[w.others[c]]:
@@ -348,7 +350,7 @@ def _blocking_sector(w: World, j: int, allowed: int) -> int:
 
 @inline_kernel
 def _ends_on_way(w: World, j: int) -> bool:
-    """Whether the last sector of robot j is on the way of one that has not ended."""
+    """Whether the last sector of robot j conflicts with what lies ahead of a robot that has not ended."""
     last = w.first[j + 1] - 1
     for c in range(w.starts[last], w.starts[last + 1]):
         other = w.others[c]
@@ -379,17 +381,17 @@ def _is_safe(w: World, i: int, k: int) -> bool:
         for j in range(n):
             if w.done[j]:
                 continue
-            if w.why[j] >= 0 and w.sim[w.why[j]]:  # what stood in its way is there still
+            if w.why[j] >= 0 and w.sim[w.why[j]]:  # the sector that blocked it is still held: no need to search again
                 continue
             allowed = k if j == i else w.i[j, ALLOWED]
             w.why[j] = _blocking_sector(w, j, allowed)
-            if w.why[j] >= 0:
+            if w.why[j] >= 0:  # it cannot end before others do
                 continue
-            if not w.c[LEAVES] and _ends_on_way(w, j):  # it would stay there for ever
+            if not w.c[LEAVES] and _ends_on_way(w, j):  # it would stay in their way for ever
                 continue
             for g in range(w.first[j] + w.i[j, TAIL], w.first[j] + allowed + 1):
                 w.sim[g] = 0
-            if not w.c[LEAVES]:
+            if not w.c[LEAVES]:  # it stays in its last sector
                 w.sim[w.first[j + 1] - 1] = 1
             w.done[j] = 1
             left -= 1
@@ -404,11 +406,11 @@ def _may(w: World, i: int) -> bool:
     g = w.first[i] + k
     if w.c[POLICY] == EVERYTHING:
         return True
-    if w.c[POLICY] == ORDER:  # the plan says who comes first; conflicts are in it
+    if w.c[POLICY] == ORDER:  # the plan orders all conflicts: it waits only for the sectors that come before it there
         return w.need[g] == 0
     if not _is_free(w, i, k):
         return False
-    if w.c[POLICY] == BANKERS:  # free is not enough: nobody may be locked out for ever
+    if w.c[POLICY] == BANKERS:  # free is not enough: all must still be able to end
         if w.starts[g] == w.starts[g + 1]:  # conflicts with nothing: the state stays as safe as it was
             return True
         for s in range(len(w.held)):
@@ -420,7 +422,7 @@ def _may(w: World, i: int) -> bool:
 
 @inline_kernel
 def _serve(w: World, i: int, t: float) -> bool:
-    """Permit a robot the next sector that it waits for, if the policy does; whether it was. It sets off later."""
+    """Permit a robot the next sector that it waits for (and its chain), if the policy does. Returns whether; `_set_off` comes later."""
     if w.i[i, ALLOWED] >= w.i[i, ASKED] or not _may(w, i):
         return False
     k = w.i[i, ALLOWED] + 1
@@ -455,6 +457,7 @@ def _queue_waiting(w: World, g: int) -> int:
     elif w.c[POLICY] == ORDER:  # those that come after it by plan
         for c in range(w.after_starts[g], w.after_starts[g + 1]):
             j = w.owner[w.after[c]]
+            # only if that sector is its next one
             if w.first[j] + w.i[j, ALLOWED] + 1 == w.after[c] and _is_waiting(w, j):
                 w.queue[n] = j
                 n += 1
@@ -463,7 +466,7 @@ def _queue_waiting(w: World, g: int) -> int:
             j = w.owner[w.others[c]]
             if not _waits_for(w, j, w.others[c]):
                 continue
-            seen = False
+            seen = False  # several of its sectors may conflict with this one
             for q in range(n):
                 if w.queue[q] == j:
                     seen = True
@@ -481,7 +484,7 @@ def _freed(w: World, g: int, t: float) -> None:
         for c in range(w.after_starts[g], w.after_starts[g + 1]):
             w.need[w.after[c]] -= 1
     n = _queue_waiting(w, g)
-    for a in range(1, n):  # by rank: few, so by insertion
+    for a in range(1, n):  # insertion sort by rank: they are few
         j = w.queue[a]
         b = a - 1
         while b >= 0 and _ranks(w, j, w.queue[b]):
@@ -513,17 +516,18 @@ def _freed(w: World, g: int, t: float) -> None:
 
 @inline_kernel
 def _enter(w: World, i: int, sector: int, t: float) -> bool:
-    """A robot's front is in the next sector; whether that is a collision."""
+    """A robot's front enters its next sector. Returns whether that is a collision."""
     g = w.first[i] + sector
     w.i[i, HEAD] = sector
     w.inside[g] = 1
     _emit(w, t, i, ENTER, sector)
     hit = False
     for c in range(w.starts[g], w.starts[g + 1]):
-        if w.inside[w.others[c]]:  # somebody is where it must not be at the same time
+        if w.inside[w.others[c]]:  # another robot is in a sector that conflicts with it
             j = w.owner[w.others[c]]
             _emit(w, t, i, COLLISION, j)
             w.c[COLLISIONS] += 1
+            # both brake
             if w.i[i, MODE] == GOING:
                 _brake(w, i, t)
             if w.i[j, MODE] == GOING:
@@ -535,6 +539,7 @@ def _enter(w: World, i: int, sector: int, t: float) -> bool:
 
 @inline_kernel
 def _finish(w: World, i: int, t: float) -> None:
+    """A robot is at the end of its path."""
     w.i[i, DONE] = 1
     w.f[i, FINISHED] = t
     w.c[N_DONE] += 1
@@ -572,9 +577,8 @@ def _ask(w: World, i: int, sector: int, t: float) -> None:
     _emit(w, t, i, CRITICAL, sector)
     if w.i[i, ALLOWED] >= sector:  # permitted before
         return
-    if w.i[i, MODE] == GOING and w.f[i, LIMIT] == _usual_limit(
-        w, i
-    ):  # with another limit it is known already where it stops
+    # with another limit it is planned already where it stops
+    if w.i[i, MODE] == GOING and w.f[i, LIMIT] == _usual_limit(w, i):
         _brake(w, i, t)
     if w.c[POLICY] >= EVERYTHING:  # else a supervisor outside decides
         if w.c[SEQUENCE] >= 0:  # first come, first served; else ranks stay as they are
@@ -592,13 +596,13 @@ def allow(w: World, i: int, count: int, t: float) -> None:
     """`count` permissions for robot i at time t; before the start (t < 0) they are only counted."""
     for _ in range(count):
         _allow(w, i, max(t, 0.0))
-    if t >= 0.0:
+    if t >= 0.0:  # before the start `begin` has planned nothing yet
         _set_off(w, i, t)
 
 
 @entry_kernel
 def count_stuck(w: World) -> int:
-    """How many robots could not end, one after the other, from the present state; `w.done` tells which could (Banker's test)."""
+    """How many robots are deadlocked: could not end, one after the other (Banker's test). `w.done` tells which could."""
     for s in range(len(w.held)):
         w.sim[s] = w.held[s]
     _is_safe(w, -1, 0)
@@ -655,7 +659,7 @@ def advance(w: World, until: float) -> int:
                 return COLLIDED
         else:
             _finish(w, i, t)
-            if w.c[LEAVES]:  # and takes nobody's place any more
+            if w.c[LEAVES]:  # all that it still occupies
                 first, last = w.i[i, TAIL], w.i[i, HEAD]
         for s in range(first, last + 1):  # one loop for both, so that what follows is compiled once
             w.i[i, TAIL] = s + 1
