@@ -1,10 +1,9 @@
-"""Writing files so that nobody's file is lost. A leaf: imports only the errors.
+"""Atomic writing of files that never overwrites a user's own. A leaf: imports only the errors.
 
-Two kinds of files. Those that a user names (pictures, scenarios, maps, results) are replaced only if this program wrote them, which it
-knows by a mark in the file (`MARK`), or if the user insists; a reader sees the old or the new one, never half of one. Those that are
-the program's own to make (state, logs, recordings, copies of logs) are opened without following links, and only regular files are
-replaced or deleted. New contents go to a file of the same folder whose name nobody can guess (`tempfile.mkstemp`), which takes the
-other's place when it is whole.
+Two kinds of files. Those that a user names (pictures, scenarios, maps, results) are replaced only if this program wrote them, which a mark
+in the file tells (`MARK`), or if the user insists (`force`). The program's own files (state, logs, recordings, copies of logs) are opened
+without following links, and only regular files are replaced or deleted. Replacing is atomic: new contents go to a temporary file in the
+same folder, with a name that cannot be guessed (`tempfile.mkstemp`), which is renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from typing import BinaryIO, Final
 from botyard.errors import KeptFileError
 
 MARK: Final = "Written by botyard"
-"""Somewhere near the beginning or the end of every file that this program writes for a user. Who edits such a file and wants to keep
-it takes the mark out."""
-NEAR: Final = 4096
-"""How near, bytes."""
+"""Is near the beginning or the end of every file that this program writes for a user. Without it the file is the user's own: to keep an
+edited file, take the mark out."""
+MARK_WITHIN_BYTES: Final = 4096
+"""The mark is searched for in so many first and last bytes of a file."""
 PRIVATE: Final = 0o600
-"""Mode of files that hold secrets: for their owner only."""
+"""Mode of files that hold secrets: read and written by their owner only."""
 
 StrPath = str | os.PathLike[str]
 Beginnings = bytes | tuple[bytes, ...]
@@ -36,7 +35,7 @@ _NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
 
 
 def _mode(path: StrPath, *, follow: bool) -> int | None:
-    """Kind and rights of what is at a path; None: nothing is there."""
+    """Type and permissions of what is at a path; None: nothing is there."""
     try:
         return (os.stat if follow else os.lstat)(path).st_mode
     except FileNotFoundError:
@@ -44,7 +43,7 @@ def _mode(path: StrPath, *, follow: bool) -> int | None:
 
 
 def _kind(mode: int) -> str:
-    """What a file that is not regular is, in words."""
+    """Type of a file that is not regular, in words."""
     kinds = (
         (stat.S_ISLNK, "a link"), (stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
         (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
@@ -64,23 +63,23 @@ def is_ours(path: StrPath, begins: Beginnings = ()) -> bool:
         It cannot be read.
     """
     with open(path, "rb") as file:
-        head = file.read(NEAR)
+        head = file.read(MARK_WITHIN_BYTES)
         size = os.fstat(file.fileno()).st_size
-        file.seek(max(size - NEAR, 0))
-        tail = file.read(NEAR)
+        file.seek(max(size - MARK_WITHIN_BYTES, 0))
+        tail = file.read(MARK_WITHIN_BYTES)
     marks = (MARK.encode(), MARK.encode("utf-16-be"))  # the second in PDF
     return not head or any(mark in head or mark in tail for mark in marks) or head.startswith(begins)
 
 
 def check_replaceable(path: StrPath, *, force: bool = False, begins: Beginnings = ()) -> None:
-    """Whether `replacing` would write a file, as far as that can be told; nothing is written.
+    """Check that `replacing` may write a file, before the work for it is done; nothing is written.
 
     Raises
     ------
     KeptFileError
         There is a file that this program did not write, and `force` is False.
     OSError
-        It cannot be looked into.
+        It cannot be read.
     """
     mode = _mode(path, follow=True)
     if mode is not None and stat.S_ISREG(mode) and not force and not is_ours(path, begins):
@@ -89,7 +88,7 @@ def check_replaceable(path: StrPath, *, force: bool = False, begins: Beginnings 
 
 @contextlib.contextmanager
 def replacing(path: StrPath, *, force: bool = False, begins: Beginnings = ()) -> Iterator[BinaryIO]:
-    """Write a file that a user has named: in the block, to what is yielded. If the block fails, the old file stays.
+    """Context manager that writes a file named by a user: the block writes to the file object. If it fails, the old file stays.
 
     A link is followed; a pipe or a device (``/dev/stdout``) is written to as it is.
 
@@ -100,12 +99,12 @@ def replacing(path: StrPath, *, force: bool = False, begins: Beginnings = ()) ->
     force : bool
         Replace it whoever wrote it.
     begins : bytes or tuple of bytes
-        A file that begins so counts as this program's: for formats without room for the `MARK`.
+        A file that begins with one of these counts as this program's: for formats without room for the `MARK`.
 
     Raises
     ------
     KeptFileError
-        There is a file that this program did not write; it is as it was.
+        There is a file that this program did not write; it is unchanged.
     OSError
         It cannot be written.
     """
@@ -122,13 +121,13 @@ def replacing(path: StrPath, *, force: bool = False, begins: Beginnings = ()) ->
 
 
 def write_text(path: StrPath, text: str, *, force: bool = False, begins: Beginnings = ()) -> None:
-    """Write a text (UTF-8) into a file that a user has named; see `replacing`."""
+    """Write text (UTF-8) to a file named by a user; see `replacing`."""
     with replacing(path, force=force, begins=begins) as file:
         file.write(text.encode())
 
 
 def _usual_mode() -> int:
-    """Rights of a new file: as the user's mask has it."""
+    """Permissions of a new file, by the process's umask."""
     mask = os.umask(0o022)
     os.umask(mask)
     return 0o666 & ~mask
@@ -136,11 +135,13 @@ def _usual_mode() -> int:
 
 @contextlib.contextmanager
 def _fresh(target: Path, mode: int) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `target` when the block is done."""
+    """A temporary file that replaces `target` when the block has succeeded."""
     try:
         number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}-", suffix=".new")
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(target)) from None  # nobody has named the other one
+        raise OSError(
+            error.errno, error.strerror, str(target)
+        ) from None  # the user knows this name, not the temporary one
     try:
         with open(number, "wb") as file:
             if hasattr(os, "fchmod"):
@@ -153,13 +154,13 @@ def _fresh(target: Path, mode: int) -> Iterator[BinaryIO]:
         raise
 
 
-# -- files that are the program's own to make
+# -- the program's own files
 
 
 def open_own(path: StrPath, *, append: bool = False, mode: int = 0o666) -> BinaryIO:
-    """Open a file of the program's own for writing, at its end or emptied; it is made if it is not there.
+    """Open a file of the program's own for writing: appending, or truncated. It is created if it does not exist.
 
-    Standard output and the like (files in ``/dev``) may be named, too.
+    Files in ``/dev``, such as ``/dev/stdout``, are allowed, too.
 
     Raises
     ------
@@ -180,12 +181,12 @@ def is_device(path: StrPath) -> bool:
 
 
 def read_own(path: StrPath, limit: int) -> bytes:
-    """Contents of a file of the program's own.
+    """Read a file of the program's own.
 
     Raises
     ------
     OSError
-        It cannot be read, is a link or no regular file, or has more than `limit` bytes.
+        It cannot be read, is not a regular file (a link is none), or has more than `limit` bytes.
     """
     with open(_open_regular(path, os.O_RDONLY), "rb") as file:
         data = file.read(limit + 1)
@@ -210,12 +211,12 @@ def _open_regular(path: StrPath, flags: int, mode: int = 0o666) -> int:
 
 
 def replace_own(path: StrPath, data: bytes, *, mode: int = PRIVATE) -> None:
-    """Write a file of the program's own; whoever reads it sees the old or the new one. A link in its place is replaced by nothing.
+    """Write a file of the program's own, atomically. A link in its place is neither followed nor replaced.
 
     Raises
     ------
     OSError
-        It cannot be written, or something is there that is no regular file.
+        It cannot be written, or something is there that is not a regular file.
     """
     with _replacing_own(path, mode) as file:
         file.write(data)
@@ -237,12 +238,12 @@ def is_replaceable_own(path: StrPath) -> bool:
 
 
 def copy_own(source: StrPath, path: StrPath) -> None:
-    """Make a copy of a file of the program's own, with the same rights; see `replace_own`.
+    """Copy a file of the program's own, with its permissions; see `replace_own`.
 
     Raises
     ------
     OSError
-        The file cannot be read, or the copy not be written; one of them is no regular file.
+        The file cannot be read, the copy cannot be written, or one of them is not a regular file.
     """
     number = _open_regular(source, os.O_RDONLY)
     with open(number, "rb") as old, _replacing_own(path, stat.S_IMODE(os.fstat(number).st_mode)) as new:
@@ -255,7 +256,7 @@ def remove_own(path: StrPath) -> None:
     Raises
     ------
     OSError
-        It cannot be deleted, or is no regular file.
+        It cannot be deleted, or is not a regular file.
     """
     found = _mode(path, follow=False)
     if found is None:

@@ -1,4 +1,4 @@
-"""Who waits is told what for: one line when something takes longer than a moment, and none when it is quick. A leaf."""
+"""Progress lines for slow operations: one line when an operation takes longer than a second, none when it is quick. A leaf."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from collections.abc import Callable, Iterator
 
 from botyard.names import escaped
 
-MOMENT = 1.0
-"""Nobody wonders for so long, s."""
+SLOW_AFTER_S = 1.0
+"""An operation that takes longer than this is announced, s."""
 
 
 def _tell(text: str) -> None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody reads stderr any more
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is closed, or there is none
         sys.stderr.write(f"botyard: {escaped(text)}\n")
         sys.stderr.flush()
 
 
 @contextlib.contextmanager
 def telling(text: str, tell: Callable[[str], None] = _tell, after: float | None = None) -> Iterator[None]:
-    """Tell what is waited for, once, if the block takes longer than a moment; from a thread, so that the block may be in C code.
+    """Print what the block does, once, if it takes longer than `after`; from a thread, so that the block may be in C code.
 
     Parameters
     ----------
     text : str
-        What is done or waited for, and what may be done about it.
+        What is done or waited for, and what the user may do about it.
     tell : callable
-        Takes the text, in any thread; without it: a line on stderr.
+        Called with the text, in another thread; by default prints a line on stderr.
     after : float, optional
-        How long a moment is, s of the wall; `MOMENT` if not given.
+        Wall time, s; `SLOW_AFTER_S` if not given.
     """
-    timer = threading.Timer(MOMENT if after is None else after, tell, (text,))
+    timer = threading.Timer(SLOW_AFTER_S if after is None else after, tell, (text,))
     timer.daemon = True
     timer.start()
     try:
@@ -41,4 +41,4 @@ def telling(text: str, tell: Callable[[str], None] = _tell, after: float | None 
         timer.cancel()
 
 
-__all__ = ["MOMENT", "telling"]
+__all__ = ["SLOW_AFTER_S", "telling"]

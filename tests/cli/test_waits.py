@@ -23,7 +23,7 @@ from tests.waiting import PATIENCE
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waits, "MOMENT", 0.0)
+    monkeypatch.setattr(waits, "SLOW_AFTER_S", 0.0)
 
 
 @pytest.fixture
