@@ -15,7 +15,16 @@ from botyard.protocols.tokenbucket import Budget, TokenBucket
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Block, Header
 from botyard.protocols.webgui.messages import AnyRequest, LogEntry
-from botyard.protocols.webgui.session import MAX_LOG, MAX_PENDING, MAX_TEXT, MAX_UNREAD, RATES, Answer, Tokens, Viewer
+from botyard.protocols.webgui.session import (
+    FRAME_RATES,
+    MAX_LOG,
+    MAX_PENDING,
+    MAX_TEXT,
+    MAX_UNREAD,
+    Answer,
+    Tokens,
+    Viewer,
+)
 
 
 class Desk:
@@ -258,13 +267,13 @@ def test_the_rate_of_frames_follows_the_acknowledgements() -> None:
         now += delay
         session.receive_text(json.dumps({"type": "ack", "number": number}), now)
 
-    assert session.rate == RATES[0]
+    assert session.rate == FRAME_RATES[0]
     for _ in range(10):
         frame(0.5)
-    assert session.rate == RATES[-1]
+    assert session.rate == FRAME_RATES[-1]
     for _ in range(200):
         frame(0.01)
-    assert session.rate == RATES[0]
+    assert session.rate == FRAME_RATES[0]
 
 
 def test_a_dead_page_gets_two_frames_and_then_one_now_and_then() -> None:
@@ -277,7 +286,7 @@ def test_a_dead_page_gets_two_frames_and_then_one_now_and_then() -> None:
             session.frame_sent(k, now)
             sent += 1
     assert sent <= 2 * (100 / 5 + 1)
-    assert session.rate == RATES[-1]
+    assert session.rate == FRAME_RATES[-1]
 
 
 def test_a_viewer_that_says_nothing_is_closed() -> None:

@@ -1,4 +1,4 @@
-"""How rmw_zenoh maps ROS 2 on Zenoh: keys of topics and services, attachments, and the liveliness tokens that make the graph.
+"""Mapping of ROS 2 to Zenoh by rmw_zenoh: key expressions of topics and services, attachments, liveliness tokens of the graph.
 
 Reference: ros.md §5. The data of a topic is its CDR.
 """
@@ -13,22 +13,23 @@ from typing import Final
 from botyard.protocols.dds.naming import split_name, type_name
 
 ROUTER: Final = "tcp/localhost:7447"
-"""Where rmw_zenohd listens, and every node looks for it."""
+"""Default endpoint of the router, rmw_zenohd, and of the nodes that connect to it."""
 VOLATILE: Final = "::,10:,:,:,,"
-"""Reliable, volatile, the last 10: only what differs from ROS's defaults is written."""
+"""QoS in tokens: reliable, volatile, keep last 10. Only what differs from ROS's defaults is written."""
 LATCHED: Final = ":1:,1:,:,:,,"
-"""Transient local, the last one."""
+"""QoS in tokens: reliable, transient local, keep last 1."""
 GID: Final = 16
+"""Size of the identifier of an endpoint, bytes."""
 _ATTACHMENT: Final = struct.Struct(f"<qqB{GID}s")
 
 
 def mangled(name: str) -> str:
-    """A name as one part of a key: ``/ann/odom`` → ``%ann%odom``; the root, or nothing, → ``%``."""
+    """A ROS name as one chunk of a key: ``/ann/odom`` → ``%ann%odom``; the root, or nothing, → ``%``."""
     return name.replace("/", "%") or "%"
 
 
 def data_key(domain: int, name: str, kind: str, digest: str) -> str:
-    """Key of a topic or a service.
+    """Key expression of a topic or a service.
 
     Parameters
     ----------
@@ -45,20 +46,20 @@ def data_key(domain: int, name: str, kind: str, digest: str) -> str:
 
 
 def attachment(sequence: int, nanoseconds: int, gid: bytes) -> bytes:
-    """What goes with each message: its number, when it was sent, and by whom (16 bytes)."""
+    """Attachment of a message: sequence number, source timestamp, ns, and GID of the sender (16 bytes)."""
     return _ATTACHMENT.pack(sequence, nanoseconds, GID, gid)
 
 
 @dataclass(slots=True)
 class Tokens:
-    """Makes the keys of liveliness tokens.
+    """Key expressions of the liveliness tokens of a session.
 
     Attributes
     ----------
     domain : int
         ``ROS_DOMAIN_ID``.
     session : str
-        Zenoh's identifier of the session.
+        Zenoh ID of the session.
     """
 
     domain: int
@@ -67,23 +68,23 @@ class Tokens:
     _nodes: dict[str, int] = field(default_factory=dict)
 
     def node(self, name: str) -> str | None:
-        """The token of a node that is new; None: it is known."""
+        """Token of a node, on its first mention; None: it has one."""
         if name in self._nodes:
             return None
         number = self._nodes[name] = next(self._ids)
         return self._key(name, number, "NN", "")
 
     def forget(self, name: str) -> None:
-        """A node has gone."""
+        """Forget a node that has gone."""
         self._nodes.pop(name, None)
 
     def end(self, node: str, sort: str, name: str, kind: str, digest: str, qos: str = VOLATILE) -> str:
-        """The token of an end of a node.
+        """Token of an endpoint of a node.
 
         Parameters
         ----------
         sort : str
-            ``MP`` publisher, ``MS`` subscriber, ``SS`` server, ``SC`` client.
+            ``MP`` publisher, ``MS`` subscription, ``SS`` service server, ``SC`` service client.
         """
         tail = f"/{mangled(name)}/{type_name(kind)}/{digest or 'TypeHashNotSupported'}/{qos}"
         return self._key(node, next(self._ids), sort, tail)

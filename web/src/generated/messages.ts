@@ -1,7 +1,7 @@
 // Made by tools/web_types.py from src/botyard/protocols/webgui; do not edit.
 
 
-/** What a page wants to see in its frames. */
+/** What a page's frames are to hold. */
 export interface View {
   readings?: "all" | "selected" | "none";
   odometry?: boolean;
@@ -18,47 +18,47 @@ export interface Hello {
   id?: number;
 }
 
-/** What frames shall hold from now on. The sensors of selected robots are read, as for a client. */
+/** Change the view. The sensors of selected robots are read, as for a client. */
 export interface SetView {
   type: "view";
   view: View;
   id?: number;
 }
 
-/** A frame was drawn; not answered. */
+/** Acknowledge a frame that was drawn; not answered. */
 export interface Ack {
   type: "ack";
   number: number;
   id?: number;
 }
 
-/** Let time stand still. */
+/** Pause the simulation. */
 export interface Pause {
   type: "pause";
   id?: number;
 }
 
-/** Let time go on. */
+/** Resume the simulation. */
 export interface Run {
   type: "run";
   id?: number;
 }
 
-/** Let so many steps pass, and then time stand still. */
+/** Do `count` steps, then pause. */
 export interface Step {
   type: "step";
   count?: number;
   id?: number;
 }
 
-/** Simulated per wall time; 0 is as fast as possible. */
+/** Set the ratio of simulated to wall time; 0 is as fast as possible. */
 export interface Speed {
   type: "speed";
   factor: number;
   id?: number;
 }
 
-/** Take hold of bodies, or let go. */
+/** Hold bodies by hand, or let go: held ones stand still while they are dragged. */
 export interface Hold {
   type: "hold";
   names: string[];
@@ -74,14 +74,14 @@ export interface Placement {
   th: number;
 }
 
-/** Put bodies at true poses. Answered with the number of the present frame: later ones show them there. */
+/** Teleport bodies to true poses. Answered with the number of the present frame: later ones show them there. */
 export interface Move {
   type: "move";
   to: Placement[];
   id?: number;
 }
 
-/** Drive a robot; without another such message the robot stops soon. `on` false lets go of it. */
+/** Drive a robot, m/s and rad/s; it stops unless the message is repeated (watchdog). `on` false ends driving. */
 export interface Drive {
   type: "drive";
   name: string;
@@ -92,7 +92,7 @@ export interface Drive {
   id?: number;
 }
 
-/** Motors of these robots on or off. */
+/** Enable or disable the motors of robots. */
 export interface Enable {
   type: "enable";
   names: string[];
@@ -100,7 +100,7 @@ export interface Enable {
   id?: number;
 }
 
-/** The red buttons of these robots: pressed or pulled out. */
+/** Press or release the emergency-stop buttons of robots. */
 export interface EmergencyStop {
   type: "estop";
   names: string[];
@@ -108,7 +108,7 @@ export interface EmergencyStop {
   id?: number;
 }
 
-/** The joystick that is plugged into a robot, for its client to read: −1 … 1 to the right and forward. */
+/** State of the joystick that is plugged into a robot, for its client to read: −1 … 1 to the right and forward. */
 export interface Joystick {
   type: "joystick";
   name: string;
@@ -119,7 +119,7 @@ export interface Joystick {
   id?: number;
 }
 
-/** Add robots or obstacles; without a pose at the next free place. */
+/** Add robots or obstacles; without a pose, at the next free place. */
 export interface Add {
   type: "add";
   model: string;
@@ -131,28 +131,28 @@ export interface Add {
   id?: number;
 }
 
-/** Add another of the same model beside each of these. */
+/** Add a robot or obstacle of the same model beside each of these. */
 export interface Clone {
   type: "clone";
   names: string[];
   id?: number;
 }
 
-/** Take robots or obstacles out of the world. */
+/** Remove robots or obstacles. */
 export interface Remove {
   type: "remove";
   names: string[];
   id?: number;
 }
 
-/** Back to where they started, odometry zero: robots, or all. */
+/** Put robots (without names: all) back where they started, with odometry zero. */
 export interface Reset {
   type: "reset";
   names?: string[] | null;
   id?: number;
 }
 
-/** Errors of a robot's odometry on or off. */
+/** Switch the odometry errors of a robot on or off. */
 export interface OdometryErrors {
   type: "odometry_errors";
   name: string;
@@ -160,7 +160,7 @@ export interface OdometryErrors {
   id?: number;
 }
 
-/** Another map for everybody, by its name; an empty name: no map. */
+/** Load another map, for all clients, by its name; an empty name: no map. */
 export interface LoadMap {
   type: "map";
   name: string;
@@ -173,7 +173,7 @@ export interface Reload {
   id?: number;
 }
 
-/** Write a picture into the working directory of the simulator. */
+/** Save a picture in the working directory of the simulator. */
 export interface Snapshot {
   type: "snapshot";
   name?: string;
@@ -188,7 +188,7 @@ export interface Interface {
   id?: number;
 }
 
-/** Robots of the start dialog. */
+/** Robots chosen in the start dialog. */
 export interface StartRobot {
   model: string;
   name?: string;
@@ -196,7 +196,7 @@ export interface StartRobot {
   factory?: boolean;
 }
 
-/** The start dialog's answer. `map` null: no map. */
+/** Choices of the start dialog. `map` null: no map. */
 export interface Start {
   type: "start";
   map: string | null;
@@ -207,26 +207,26 @@ export interface Start {
   id?: number;
 }
 
-/** The answer to the question of `Status`: go on, or end. */
+/** Answer the question of `Status`: go on, or end. */
 export interface Reply {
   type: "reply";
   go_on: boolean;
   id?: number;
 }
 
-/** End the simulator; also what leaving the start dialog means. */
+/** End the simulator; also sent when the start dialog is cancelled. */
 export interface Exit {
   type: "exit";
   id?: number;
 }
 
-/** Which models and maps there are: answered with `CatalogResult`. */
+/** List models and maps: answered with `CatalogResult`. */
 export interface Catalog {
   type: "catalog";
   id?: number;
 }
 
-/** Look into the engine: answered with `DebugResult`. */
+/** Show structures of the engine: answered with `DebugResult`. */
 export interface Debug {
   type: "debug";
   what: "grid" | "clearance" | "rays" | "candidates";
@@ -260,7 +260,7 @@ export interface InterfaceState {
   problem: string;
 }
 
-/** The start dialog is wanted; what it should propose. */
+/** Defaults of the start dialog, when there is to be one. */
 export interface StartOffer {
   models: string[];
   port: number;
@@ -279,7 +279,7 @@ export interface Welcome {
   start: StartOffer | null;
 }
 
-/** Somebody has answered the start dialog. */
+/** The start dialog was answered, by this page or another one. */
 export interface Started {
   type: "started";
 }
@@ -318,7 +318,7 @@ export interface Group {
   step: number;
 }
 
-/** What the columns of frames mean until the next such message. */
+/** Layout of the columns of frames until the next such message. */
 export interface Schema {
   type: "schema";
   number: number;
@@ -330,7 +330,7 @@ export interface Schema {
   groups: Group[];
 }
 
-/** Another map is in place: where to fetch it. Empty `url`: there is none. `view`: what to show of it at first, x0, y0, x1, y1, m. */
+/** The map has changed: where to fetch it. Empty `url`: there is none. `view`: initial viewport, x0, y0, x1, y1, m. */
 export interface MapChanged {
   type: "map";
   url: string;
@@ -339,13 +339,13 @@ export interface MapChanged {
   view: [number, number, number, number] | null;
 }
 
-/** Who commands a robot. */
+/** Clients that command a robot. */
 export interface Client {
   robot: string;
   sources: string[];
 }
 
-/** The status bar, twice a second. `question`: why somebody should say whether to go on; a `Reply` answers it. */
+/** The status bar, twice a second. `question`: asks whether to go on; a `Reply` answers it. */
 export interface Status {
   type: "status";
   clients: number;
@@ -357,7 +357,7 @@ export interface Status {
   question: string;
 }
 
-/** What a device of a robot reads: rows of texts, how many are left out, and marked places (x, y in the robot's frame, m; text). */
+/** Reading of a device: rows of texts, how many are left out, and marked places (x, y in the robot's frame, m; text). */
 export interface DeviceReading {
   device: string;
   about: string;
@@ -367,7 +367,7 @@ export interface DeviceReading {
   marks: [number, number, string][];
 }
 
-/** A selected robot, for the inspector. */
+/** Values of a selected robot, for the inspector. */
 export interface Detail {
   name: string;
   model: string;
@@ -392,14 +392,14 @@ export interface Detail {
   devices: DeviceReading[];
 }
 
-/** The selected robots, some times a second. */
+/** Values of the selected robots, several times a second. */
 export interface Details {
   type: "details";
   time: number;
   robots: Detail[];
 }
 
-/** A line of the log. `text` may come from a client: it is to be shown as text. */
+/** A line of the log. `text` may come from a client: show it as text, never as HTML. */
 export interface LogEntry {
   time: number;
   level: "debug" | "info" | "warning" | "error";
@@ -407,14 +407,14 @@ export interface LogEntry {
   text: string;
 }
 
-/** Lines of the log, oldest first, and how many were lost before them. */
+/** Lines of the log, oldest first, and how many were dropped before them. */
 export interface Log {
   type: "log";
   lines: LogEntry[];
   lost: number;
 }
 
-/** A map that can be loaded by this name. */
+/** A map that can be loaded by `name`. */
 export interface MapFile {
   name: string;
   shipped: boolean;
@@ -426,7 +426,7 @@ export interface CatalogResult {
   maps: MapFile[];
 }
 
-/** What the engine sees: squares (of each x, y of the lower left corner, edge, value 0 … 1; all in one list), lines, names of bodies. */
+/** Structures of the engine: squares (x, y of the lower left corner, edge, value 0 … 1 of each, in one list), lines, names of bodies. */
 export interface DebugResult {
   squares: number[];
   lines: [number, number, number, number][];

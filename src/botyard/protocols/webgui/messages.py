@@ -12,9 +12,9 @@ import msgspec
 from botyard.model.devices import Layer
 
 VERSION: Final = 3
-"""Of the messages; a page of another version is told to load itself again."""
+"""Version of the messages; a page of another version is asked to reload."""
 MAX_TEXT: Final = 64 * 1024
-"""Longest request, bytes."""
+"""Size of a request, bytes."""
 
 Id = Annotated[int, msgspec.Meta(ge=0)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
@@ -24,7 +24,7 @@ Number = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page wants to see in its frames."""
+    """What a page's frames are to hold."""
 
     readings: Literal["all", "selected", "none"] = "all"
     odometry: bool = False
@@ -47,39 +47,39 @@ class Hello(Request, tag="hello"):
 
 
 class SetView(Request, tag="view"):
-    """What frames shall hold from now on. The sensors of selected robots are read, as for a client."""
+    """Change the view. The sensors of selected robots are read, as for a client."""
 
     view: View
 
 
 class Ack(Request, tag="ack"):
-    """A frame was drawn; not answered."""
+    """Acknowledge a frame that was drawn; not answered."""
 
     number: int
 
 
 class Pause(Request, tag="pause"):
-    """Let time stand still."""
+    """Pause the simulation."""
 
 
 class Run(Request, tag="run"):
-    """Let time go on."""
+    """Resume the simulation."""
 
 
 class Step(Request, tag="step"):
-    """Let so many steps pass, and then time stand still."""
+    """Do `count` steps, then pause."""
 
     count: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1
 
 
 class Speed(Request, tag="speed"):
-    """Simulated per wall time; 0 is as fast as possible."""
+    """Set the ratio of simulated to wall time; 0 is as fast as possible."""
 
     factor: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)]
 
 
 class Hold(Request, tag="hold"):
-    """Take hold of bodies, or let go."""
+    """Hold bodies by hand, or let go: held ones stand still while they are dragged."""
 
     names: Names
     on: bool
@@ -95,13 +95,13 @@ class Placement(msgspec.Struct, kw_only=True):
 
 
 class Move(Request, tag="move"):
-    """Put bodies at true poses. Answered with the number of the present frame: later ones show them there."""
+    """Teleport bodies to true poses. Answered with the number of the present frame: later ones show them there."""
 
     to: Annotated[list[Placement], msgspec.Meta(max_length=5000)]
 
 
 class Drive(Request, tag="drive"):
-    """Drive a robot; without another such message the robot stops soon. `on` false lets go of it."""
+    """Drive a robot, m/s and rad/s; it stops unless the message is repeated (watchdog). `on` false ends driving."""
 
     name: Name
     v: Number = 0.0
@@ -111,21 +111,21 @@ class Drive(Request, tag="drive"):
 
 
 class Enable(Request, tag="enable"):
-    """Motors of these robots on or off."""
+    """Enable or disable the motors of robots."""
 
     names: Names
     on: bool
 
 
 class EmergencyStop(Request, tag="estop"):
-    """The red buttons of these robots: pressed or pulled out."""
+    """Press or release the emergency-stop buttons of robots."""
 
     names: Names
     on: bool
 
 
 class Joystick(Request, tag="joystick"):
-    """The joystick that is plugged into a robot, for its client to read: −1 … 1 to the right and forward."""
+    """State of the joystick that is plugged into a robot, for its client to read: −1 … 1 to the right and forward."""
 
     name: Name
     x: Number = 0.0
@@ -135,7 +135,7 @@ class Joystick(Request, tag="joystick"):
 
 
 class Add(Request, tag="add"):
-    """Add robots or obstacles; without a pose at the next free place."""
+    """Add robots or obstacles; without a pose, at the next free place."""
 
     model: Name
     name: str = ""
@@ -146,32 +146,32 @@ class Add(Request, tag="add"):
 
 
 class Clone(Request, tag="clone"):
-    """Add another of the same model beside each of these."""
+    """Add a robot or obstacle of the same model beside each of these."""
 
     names: Names
 
 
 class Remove(Request, tag="remove"):
-    """Take robots or obstacles out of the world."""
+    """Remove robots or obstacles."""
 
     names: Names
 
 
 class Reset(Request, tag="reset"):
-    """Back to where they started, odometry zero: robots, or all."""
+    """Put robots (without names: all) back where they started, with odometry zero."""
 
     names: Names | None = None
 
 
 class OdometryErrors(Request, tag="odometry_errors"):
-    """Errors of a robot's odometry on or off."""
+    """Switch the odometry errors of a robot on or off."""
 
     name: Name
     on: bool
 
 
 class LoadMap(Request, tag="map"):
-    """Another map for everybody, by its name; an empty name: no map."""
+    """Load another map, for all clients, by its name; an empty name: no map."""
 
     name: Annotated[str, msgspec.Meta(max_length=1000)]
 
@@ -181,7 +181,7 @@ class Reload(Request, tag="reload"):
 
 
 class Snapshot(Request, tag="snapshot"):
-    """Write a picture into the working directory of the simulator."""
+    """Save a picture in the working directory of the simulator."""
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
 
@@ -194,7 +194,7 @@ class Interface(Request, tag="interface"):
 
 
 class StartRobot(msgspec.Struct, kw_only=True):
-    """Robots of the start dialog."""
+    """Robots chosen in the start dialog."""
 
     model: Name
     name: str = ""
@@ -203,7 +203,7 @@ class StartRobot(msgspec.Struct, kw_only=True):
 
 
 class Start(Request, tag="start"):
-    """The start dialog's answer. `map` null: no map."""
+    """Choices of the start dialog. `map` null: no map."""
 
     map: str | None
     robots: Annotated[list[StartRobot], msgspec.Meta(max_length=200)]
@@ -213,21 +213,21 @@ class Start(Request, tag="start"):
 
 
 class Reply(Request, tag="reply"):
-    """The answer to the question of `Status`: go on, or end."""
+    """Answer the question of `Status`: go on, or end."""
 
     go_on: bool
 
 
 class Exit(Request, tag="exit"):
-    """End the simulator; also what leaving the start dialog means."""
+    """End the simulator; also sent when the start dialog is cancelled."""
 
 
 class Catalog(Request, tag="catalog"):
-    """Which models and maps there are: answered with `CatalogResult`."""
+    """List models and maps: answered with `CatalogResult`."""
 
 
 class Debug(Request, tag="debug"):
-    """Look into the engine: answered with `DebugResult`."""
+    """Show structures of the engine: answered with `DebugResult`."""
 
     what: Literal["grid", "clearance", "rays", "candidates"]
     name: str = ""
@@ -243,7 +243,7 @@ AnyRequest = (
 )  # fmt: skip
 
 
-# -- what the page is told
+# -- to the page
 
 
 class Ok(msgspec.Struct, kw_only=True, tag="ok", tag_field="type"):
@@ -270,7 +270,7 @@ class InterfaceState(msgspec.Struct, kw_only=True):
 
 
 class StartOffer(msgspec.Struct, kw_only=True):
-    """The start dialog is wanted; what it should propose."""
+    """Defaults of the start dialog, when there is to be one."""
 
     models: list[str]
     port: int
@@ -290,7 +290,7 @@ class Welcome(msgspec.Struct, kw_only=True, tag="welcome", tag_field="type"):
 
 
 class Started(msgspec.Struct, kw_only=True, tag="started", tag_field="type"):
-    """Somebody has answered the start dialog."""
+    """The start dialog was answered, by this page or another one."""
 
 
 class Model(msgspec.Struct, kw_only=True):
@@ -309,7 +309,7 @@ class Model(msgspec.Struct, kw_only=True):
 
 
 def broken_model(name: str, problem: str) -> Model:
-    """A model whose definition is wrong: it is listed with the reason."""
+    """An entry for a model whose definition is wrong, with the reason."""
     return Model(
         name=name, description="", color="grey", parts=[], drives=False, omni=False, lasers=[], max_v=0.0, max_w=0.0,
         problem=problem,
@@ -342,7 +342,7 @@ class Group(msgspec.Struct, kw_only=True):
 
 
 class Schema(msgspec.Struct, kw_only=True, tag="schema", tag_field="type"):
-    """What the columns of frames mean until the next such message."""
+    """Layout of the columns of frames until the next such message."""
 
     number: int
     origin: tuple[float, float]
@@ -354,7 +354,7 @@ class Schema(msgspec.Struct, kw_only=True, tag="schema", tag_field="type"):
 
 
 class MapChanged(msgspec.Struct, kw_only=True, tag="map", tag_field="type"):
-    """Another map is in place: where to fetch it. Empty `url`: there is none. `view`: what to show of it at first, x0, y0, x1, y1, m."""
+    """The map has changed: where to fetch it. Empty `url`: there is none. `view`: initial viewport, x0, y0, x1, y1, m."""
 
     url: str
     name: str
@@ -363,14 +363,14 @@ class MapChanged(msgspec.Struct, kw_only=True, tag="map", tag_field="type"):
 
 
 class Client(msgspec.Struct, kw_only=True):
-    """Who commands a robot."""
+    """Clients that command a robot."""
 
     robot: str
     sources: list[str]
 
 
 class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
-    """The status bar, twice a second. `question`: why somebody should say whether to go on; a `Reply` answers it."""
+    """The status bar, twice a second. `question`: asks whether to go on; a `Reply` answers it."""
 
     clients: int
     subscriptions: int
@@ -382,7 +382,7 @@ class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
 
 
 class DeviceReading(msgspec.Struct, kw_only=True):
-    """What a device of a robot reads: rows of texts, how many are left out, and marked places (x, y in the robot's frame, m; text)."""
+    """Reading of a device: rows of texts, how many are left out, and marked places (x, y in the robot's frame, m; text)."""
 
     device: str
     about: str
@@ -393,7 +393,7 @@ class DeviceReading(msgspec.Struct, kw_only=True):
 
 
 class Detail(msgspec.Struct, kw_only=True):
-    """A selected robot, for the inspector."""
+    """Values of a selected robot, for the inspector."""
 
     name: str
     model: str
@@ -419,14 +419,14 @@ class Detail(msgspec.Struct, kw_only=True):
 
 
 class Details(msgspec.Struct, kw_only=True, tag="details", tag_field="type"):
-    """The selected robots, some times a second."""
+    """Values of the selected robots, several times a second."""
 
     time: float
     robots: list[Detail]
 
 
 class LogEntry(msgspec.Struct, kw_only=True):
-    """A line of the log. `text` may come from a client: it is to be shown as text."""
+    """A line of the log. `text` may come from a client: show it as text, never as HTML."""
 
     time: float
     level: Literal["debug", "info", "warning", "error"]
@@ -435,14 +435,14 @@ class LogEntry(msgspec.Struct, kw_only=True):
 
 
 class Log(msgspec.Struct, kw_only=True, tag="log", tag_field="type"):
-    """Lines of the log, oldest first, and how many were lost before them."""
+    """Lines of the log, oldest first, and how many were dropped before them."""
 
     lines: list[LogEntry]
     lost: int = 0
 
 
 class MapFile(msgspec.Struct, kw_only=True):
-    """A map that can be loaded by this name."""
+    """A map that can be loaded by `name`."""
 
     name: str
     shipped: bool
@@ -456,7 +456,7 @@ class CatalogResult(msgspec.Struct, kw_only=True):
 
 
 class DebugResult(msgspec.Struct, kw_only=True):
-    """What the engine sees: squares (of each x, y of the lower left corner, edge, value 0 … 1; all in one list), lines, names of bodies."""
+    """Structures of the engine: squares (x, y of the lower left corner, edge, value 0 … 1 of each, in one list), lines, names of bodies."""
 
     squares: list[float] = []
     lines: list[tuple[float, float, float, float]] = []

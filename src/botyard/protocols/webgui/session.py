@@ -1,7 +1,7 @@
-"""One viewer of the page: a state machine between its messages and the world; no sockets, time is an argument (design §2, rule 2).
+"""Sans-I/O session of one viewer of the page: a state machine, to which time is an argument (design §2, rule 2).
 
-It checks who may do what, books what its work costs, keeps at most one frame waiting (the latest wins), and sends frames only as fast as
-the page draws them: each is acknowledged, and the rate goes from 30 a second down to 5 and back (reference webgui.md §4).
+It authenticates the viewer, charges the time of its requests to its budget, and sends frames only as fast as the page draws them: each is
+acknowledged (flow control), and the rate adapts between 30 and 5 a second (reference webgui.md §4).
 """
 
 from __future__ import annotations
@@ -36,41 +36,40 @@ from botyard.protocols.webgui.messages import (
     encoder,
 )
 
-RATES: Final = (30.0, 20.0, 10.0, 5.0)
-"""Frames a second, from the best to the least."""
-IN_FLIGHT: Final = 2
-"""Frames that may be on their way, not acknowledged."""
+FRAME_RATES: Final = (30.0, 20.0, 10.0, 5.0)
+"""Frame rates, Hz, from the highest to the lowest."""
+FRAMES_IN_FLIGHT: Final = 2
+"""Window of the flow control: frames that are sent and not yet acknowledged."""
 SLOW_ACK_PERIODS: Final = 1.5
-"""A page whose acknowledgements take more than so many periods gets the next lower rate …"""
+"""An acknowledgement that takes more frame periods than this lowers the rate …"""
 ACKS_TO_SPEED_UP: Final = 40
-"""… and the next higher one after so many in time."""
-LOST_AFTER: Final = 5.0
-"""A frame that was not acknowledged for so long, s, is not waited for any longer."""
+"""… and so many in time raise it."""
+ACK_TIMEOUT: Final = 5.0
+"""A frame that is not acknowledged within this time, s, counts as lost."""
 HELLO_TIMEOUT: Final = 5.0
 """Time for the first message, s."""
 MAX_UNREAD: Final = 1024 * 1024
-"""A page that leaves so many bytes of messages unread is asked for nothing and told nothing that is told again soon …"""
-MOST_UNREAD: Final = 16 * 1024 * 1024
-"""… and closed when there are so many …"""
-MAX_PENDING: Final = 64
-"""So many requests of a page may wait for their answers; the next is not looked at before."""
+"""Bytes of messages waiting to be sent beyond which a page's requests wait, and messages that are soon repeated are left out."""
+MAX_BACKLOG: Final = 16 * 1024 * 1024
+"""Bytes of messages waiting to be sent beyond which the page is disconnected."""
 MAX_STUCK: Final = 30.0
-"""… or when it has taken none of them for so long, s."""
+"""Time after which a page that has taken none of the waiting messages is disconnected, s."""
+MAX_PENDING: Final = 64
+"""Requests of a page that are being carried out; the next is not read before one of them is answered."""
 MAX_LOG: Final = 1000
 """Lines of the log that wait for a slow page."""
-LOG_AT_ONCE: Final = 200
-"""Lines in one message."""
+LOG_LINES_PER_MESSAGE: Final = 200
 
 REFUSED: Final = 4401
 BAD: Final = 4400
 OUTDATED: Final = 4426
 FULL: Final = 1013
-"""Codes with which a socket is closed: wrong token; not our protocol; a page of another version; too many, or one that does not read."""
+"""WebSocket close codes: wrong token; protocol error; page of another version; too many viewers, or one that does not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What a viewer must show: `full` to steer, `audience` to look on; empty: anybody may steer. `read_only`: nobody may."""
+    """Access tokens: `full` to steer, `audience` to look on; without `full` anybody may steer. `read_only`: nobody may."""
 
     full: str
     audience: str = ""
@@ -90,22 +89,22 @@ Answer = Callable[[Any, str | None], None]
 
 
 class Desk(Protocol):
-    """Whoever carries out what viewers ask for."""
+    """Carries out requests of viewers."""
 
     def no_room(self, read_only: bool) -> str:
         """Why there is no room for one more viewer; "" if there is."""
         ...
 
     def welcome(self, read_only: bool) -> Welcome:
-        """The greeting of a new viewer."""
+        """The answer to a viewer's `Hello`."""
         ...
 
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
-        """A viewer is there: texts that it needs before its first frame."""
+        """A viewer was admitted. Returns the encoded messages that it needs before its first frame."""
         ...
 
     def view_changed(self, viewer: Viewer) -> None:
-        """A viewer wants to see something else."""
+        """`Viewer.view` has changed."""
         ...
 
     def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
@@ -121,13 +120,13 @@ class Viewer:
     desk : Desk
         Carries out requests.
     tokens : Tokens
-        Who is admitted.
+        Access tokens.
     now : float
         Wall time, s.
     admitted : callable, optional
-        Told of the viewer's rights when it has shown its token (whether it may steer): what its work may cost from now on.
+        Called when the viewer has shown its token, with whether it may steer; returns the budget of its work from now on.
     clock : callable
-        Measures how long work takes, s; without it, it costs nothing.
+        Measures how long work takes, s; without it, work costs nothing.
     """
 
     def __init__(
@@ -157,21 +156,21 @@ class Viewer:
         self._clock = clock
         self.budget = Budget()
         self._rate = 0
-        self._good = 0
-        self._flying: deque[tuple[int, float]] = deque()
+        self._acks_in_time = 0
+        self._in_flight: deque[tuple[int, float]] = deque()
         self._next_frame = -math.inf
 
     # -- from the page
 
     def receive_text(self, text: str | bytes, now: float) -> None:
-        """A message from the page. Whatever it holds, nothing is raised: errors are answered, or the socket is to be closed."""
+        """Handle a message from the page. Never raises: errors are answered, or set `close_code`."""
         self._now = now
         with self.work(now):
             self._receive(text)
 
     @contextmanager
     def work(self, now: float) -> Iterator[None]:
-        """What is done for it meanwhile is booked as its cost."""
+        """Charge the time of the block to the viewer's budget."""
         began = self._clock()
         try:
             yield
@@ -179,7 +178,7 @@ class Viewer:
             self.budget.spend(now, self._clock() - began)
 
     def wait(self, now: float) -> float:
-        """Until its next message may be looked at, s: 0 unless its work has cost more than it may. `is_behind` holds it up too."""
+        """Time until its next message may be read, s: 0 unless its budget is overdrawn. `is_behind` holds it up, too."""
         return 0.0 if self.close_code is not None else self.budget.wait(now)
 
     def _receive(self, text: str | bytes) -> None:
@@ -215,7 +214,7 @@ class Viewer:
         self._answer(number, result, error)
 
     def _reject(self, text: str | bytes, reason: str) -> None:
-        """A message that is none: answered under its id if it has one."""
+        """Answer a malformed message, under its id if it has one."""
         if not self.ready:
             self.close(BAD, f"expected hello: {reason}")
             return
@@ -257,7 +256,7 @@ class Viewer:
         self.send(Ok(id=number, result=result) if error is None else Failed(id=number, message=error))
 
     def close(self, code: int, reason: str) -> None:
-        """The socket is to be closed."""
+        """Have the socket closed: the first code and reason count."""
         if self.close_code is None:
             self.close_code, self.close_reason = code, reason
 
@@ -268,7 +267,7 @@ class Viewer:
         self._queue(encoder.encode(message))
 
     def send_encoded(self, text: bytes, again_soon: bool = False) -> None:
-        """Queue a message that was encoded for several viewers; `again_soon`: it may be left out, the next one says the same and more."""
+        """Queue a message that was encoded for several viewers; `again_soon`: left out if it is behind, as the next replaces it."""
         if self.ready and not (again_soon and self.is_behind):
             self._queue(text)
 
@@ -279,7 +278,7 @@ class Viewer:
             self._stuck_since = self._now
         self._texts.append(text)
         self._unread += len(text)
-        if self._unread > MOST_UNREAD:
+        if self._unread > MAX_BACKLOG:
             self._give_up()
 
     def _give_up(self) -> None:
@@ -290,11 +289,11 @@ class Viewer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether it has left so much unread, or waits for so many answers, that nothing more is done for it at present."""
+        """Whether its requests wait until it has read more, or more of them are answered (backpressure)."""
         return self._unread > MAX_UNREAD or self._pending > MAX_PENDING
 
     def add_log(self, entry: LogEntry) -> None:
-        """Queue a line of the log; the oldest are lost when too many wait."""
+        """Queue a line of the log; beyond `MAX_LOG` the oldest are dropped and counted."""
         self._log.append(entry)
         if len(self._log) > MAX_LOG:
             self._log.popleft()
@@ -308,12 +307,12 @@ class Viewer:
     def texts_to_send(self) -> Iterator[bytes]:
         """Messages that wait, in order; each counts as unread until the next is asked for."""
         if self.ready and self._log:
-            n = min(LOG_AT_ONCE, len(self._log))
+            n = min(LOG_LINES_PER_MESSAGE, len(self._log))
             self.send(Log(lines=[self._log.popleft() for _ in range(n)], lost=self._lost))
             self._lost = 0
         while self._texts:
             yield self._texts[0]
-            if self._texts:  # it was not given up meanwhile
+            if self._texts:  # else `_give_up` has cleared them meanwhile
                 self._unread -= len(self._texts.popleft())
                 self._stuck_since = self._now
 
@@ -321,45 +320,45 @@ class Viewer:
 
     @property
     def rate(self) -> float:
-        """Frames a second that it gets at present, at most."""
-        return RATES[self._rate]
+        """Present frame rate, Hz: the most that it gets."""
+        return FRAME_RATES[self._rate]
 
     def wants_frame_at(self, now: float) -> float | None:
-        """When it may have the next frame, s; None: not before it has acknowledged one."""
+        """Time of its next frame, s; None: not before it has acknowledged one."""
         if not self.ready or self.close_code is not None:
             return None
-        while self._flying and now - self._flying[0][1] > LOST_AFTER:
-            self._flying.popleft()
+        while self._in_flight and now - self._in_flight[0][1] > ACK_TIMEOUT:
+            self._in_flight.popleft()
             self._slower()
-        if len(self._flying) >= IN_FLIGHT:
+        if len(self._in_flight) >= FRAMES_IN_FLIGHT:
             return None
         return max(self._next_frame, now + self.budget.wait(now))
 
     def frame_sent(self, number: int, now: float) -> None:
-        """A frame is on its way."""
+        """A frame was handed to the socket."""
         self.frames_sent += 1
-        self._flying.append((number, now))
+        self._in_flight.append((number, now))
         period = 1.0 / self.rate
         # a little early, so that a world that steps at just this rate is not drawn at half of it
         self._next_frame = now + 0.8 * period
 
     def _acknowledged(self, number: int) -> None:
-        while self._flying:
-            sent_number, sent = self._flying.popleft()
+        while self._in_flight:
+            sent_number, sent = self._in_flight.popleft()
             if sent_number == number:
                 if self._now - sent > SLOW_ACK_PERIODS / self.rate:
                     self._slower()
                 else:
-                    self._good += 1
-                    if self._good >= ACKS_TO_SPEED_UP:
-                        self._rate, self._good = max(0, self._rate - 1), 0
+                    self._acks_in_time += 1
+                    if self._acks_in_time >= ACKS_TO_SPEED_UP:
+                        self._rate, self._acks_in_time = max(0, self._rate - 1), 0
                 return
 
     def _slower(self) -> None:
-        self._rate, self._good = min(len(RATES) - 1, self._rate + 1), 0
+        self._rate, self._acks_in_time = min(len(FRAME_RATES) - 1, self._rate + 1), 0
 
     def is_overdue(self, now: float) -> bool:
-        """Whether it has let too much time pass without saying hello, or without reading; closes it then."""
+        """Check the time-outs of the first message and of reading. Returns whether the socket is to be closed."""
         self._now = max(self._now, now)
         if not self.ready and now - self._began > HELLO_TIMEOUT:
             self.close(BAD, "no hello came")
