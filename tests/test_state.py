@@ -475,7 +475,7 @@ def test_nothing_can_be_written_to_a_device_that_a_state_cannot_have() -> None:
 
 
 def test_models_that_are_gone_are_remembered_for_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved, "RECENT", 3)
+    monkeypatch.setattr(saved, "MAX_REMEMBERED", 3)
     sim = world()
     states = []
     for k in range(12):

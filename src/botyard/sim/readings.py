@@ -1,4 +1,4 @@
-"""What robots read: lasers and sonar rings."""
+"""Range sensors of robots: lasers and sonar rings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from botyard.sim.journal import (
 )
 
 MAX_RAYS = 100_000
-"""Most rays of a laser that can be configured."""
+"""Rays of a laser, at most, that can be configured."""
 
 
 class Laser(Handle):
@@ -35,7 +35,7 @@ class Laser(Handle):
     }
 
     spec: LaserSpec
-    """Its model, and where it is mounted."""
+    """Its model, with its mount pose."""
 
     def __init__(self, robot: Member, index: int) -> None:
         vars(self)["spec"] = robot.spec.lasers[index]
@@ -56,7 +56,7 @@ class Laser(Handle):
         Raises
         ------
         ArgumentError
-            A value is not finite, or the number is none.
+            A value is not finite, or the number is out of range.
         """
         angle_min, increment = (
             arguments.number(angle_min, "angle_min", unit="rad"),
@@ -69,14 +69,14 @@ class Laser(Handle):
         self._robot._sim._configured[self._robot.name, self.index] = self._bundle
 
     def restore(self) -> None:
-        """The rays of the model."""
+        """Restore the rays of the model."""
         self._robot._sim._note(None, SetRays, self._robot.name, self.index, None)
         self._robot._sim._configured.pop((self._robot.name, self.index), None)
         self._configure(laser_bundle(self.spec, self._robot._sim.sensor_noise))
 
     @property
     def is_read(self) -> bool:
-        """Whether somebody takes a scan in every step."""
+        """Whether a scan is taken in every step, for a subscriber."""
         return self._robot._sim._devices.is_read(self._key)
 
     def subscribe(self, reader: str, on: bool = True) -> None:
@@ -124,7 +124,7 @@ class Sonar(Handle):
 
     @property
     def is_read(self) -> bool:
-        """Whether somebody takes readings in every step."""
+        """Whether readings are taken in every step, for a subscriber."""
         return self._robot._sim._devices.is_read(self._key)
 
     def subscribe(self, reader: str, on: bool = True) -> None:

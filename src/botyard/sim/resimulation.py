@@ -1,4 +1,4 @@
-"""A run done again from its journal."""
+"""Replay of a run from its journal."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from botyard.sim.simulation import Simulation
 
 
 def resimulate(sim: Simulation, entries: Iterable[Entry], ticks: int) -> Iterator[int]:
-    """Do all changes of a journal again, and step until `ticks` steps have been done. Programs that drive robots do not think meanwhile.
+    """Replay all changes of a journal, and step until `ticks` steps are done. Programs that drive robots are not called meanwhile.
 
     Parameters
     ----------
     sim : Simulation
-        The first world, as it was when the journal began.
+        A world in the state in which the journal began.
     entries : iterable of Entry
         The journal, in its order.
     ticks : int
-        Steps that the world had done at its end.
+        Steps that were done when it ended.
 
     Yields
     ------
     int
-        `Simulation.digest` after each step, before what was done to the world then. At the end all changes are done.
+        `Simulation.digest` after each step, before the changes that follow it. After the last one all changes are done.
 
     Raises
     ------
     StateError
-        The world is not the first one: a change is of a tick that is over.
+        The world is not in that state: a change is of a tick that is over.
     """
     for entry in entries:
         yield from _up_to(sim, entry.tick)
@@ -46,13 +46,13 @@ def _up_to(sim: Simulation, tick: int) -> Iterator[int]:
             f"journal: the next change is of tick {tick}, but {sim.tick} steps have been done: it is of another world"
         )
     while sim.tick < tick:
-        sim.engine.step()  # not what is called before a step: what programs did is in the journal
+        sim.engine.step()  # without what is called before a step: what programs did is in the journal
         yield sim.digest()
 
 
 @singledispatch
 def apply(change: Change, sim: Simulation, source: str) -> None:
-    """Do a change again, for a source. StateError: nobody knows how."""
+    """Replay a change on behalf of a source. StateError for a class that is not registered."""
     raise StateError(f"journal: nobody knows how to do {type(change).__name__} again")
 
 

@@ -1,4 +1,4 @@
-"""The public face of botyard: a world with robots in it, to be stepped, commanded and read from Python.
+"""The public API of botyard: a world with robots in it, to be stepped, commanded and read from Python.
 
     import botyard
 
@@ -83,15 +83,15 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 FAR_OUTSIDE = 100.0
-"""Robots that begin farther outside of the map's bounds than this, m, are hardly meant to."""
+"""A robot that begins farther outside of the map's bounds than this, m, gets a warning."""
 MAX_CROWDING = 50.0
-"""More walls in an occupied cell of the grid make rays many times as slow as usual (four are usual)."""
-MAX_DOUBTS = 5
-"""So many robots of a kind of doubt are named; of others the number is told."""
+"""Average number of walls in an occupied cell of the grid beyond which there is a warning: rays are slow then (four are usual)."""
+MAX_WARNED_ROBOTS = 5
+"""Robots named in warnings of one kind; of others only the number is given."""
 MAX_THREADS = 1024
-"""Most threads that can be asked for."""
-MANY = 50
-"""Of more large robots without poses the places are found together, a little farther apart than one by one."""
+"""Threads that can be asked for."""
+MAX_PLACED_ONE_BY_ONE = 50
+"""Places of more large robots than this are found together, which is faster and leaves a little more room between them."""
 
 
 class Robot(BaseRobot):
@@ -106,7 +106,7 @@ class Robot(BaseRobot):
     `laser`           the first laser: ``robot.laser.read()`` gives a scan, ``robot.laser.ranges`` its ranges, m
     `lasers`          all of them
     `sonar`           the sonar ring, or None: ``robot.sonar.ranges``, m
-    `odom`            pose by odometry, which errs, in a frame that begins where the robot started (OdomPose)
+    `odom`            pose by odometry, with its errors, in a frame that begins where the robot started (OdomPose)
     `truth`           true pose in the world's frame (WorldPose); `odom_in_world` compares with it
     `velocity`        in the robot's own frame: m/s forward and to the left, rad/s
     `stalled`         whether something blocks its way
@@ -129,7 +129,7 @@ class Robot(BaseRobot):
         return self._sim
 
     def port(self, source: str) -> Port:
-        """What a protocol's session sees of this robot; `source` names it in the order of commands and in logs."""
+        """The access of a protocol session to this robot; `source` names the session in the order of commands and in logs."""
         return Port(self, source, self._sim.fleet)
 
 
@@ -144,7 +144,7 @@ class Simulation(Restorable):
     scene : Scene, optional
         The static world; without it, an empty plane.
     seed : int
-        Of all random draws; the same seed and the same commands give the same run, bit for bit.
+        Seed of all random draws; the same seed and the same commands give the same run, bit for bit.
     step : float
         Simulated time of one step, s (whole microseconds).
     odometry_error : str
@@ -152,18 +152,18 @@ class Simulation(Restorable):
     sensor_noise : bool
         False: sensors are exact.
     threads : int
-        Most threads that ray casting may use; results are the same for any number.
+        Threads that ray casting may use; results are the same for any number.
     range_step : float
         Ranges are rounded to multiples of this, m; 0: exact.
     begin : int
-        Steps that count as done: time begins there.
+        Initial number of steps done: time begins there.
     warn : callable, optional
-        Receives a line for what is possible but hardly meant, such as a robot that begins in a wall; without it, `warnings` do.
+        Receives a line for what is possible but probably a mistake, such as a robot that begins in a wall; without it, `warnings` do.
 
     Raises
     ------
     ArgumentError
-        A parameter is none that it can have.
+        A parameter is out of its range or of another type.
     """
 
     _instead: ClassVar[Mapping[str, str]] = {
@@ -234,7 +234,7 @@ class Simulation(Restorable):
         self._programs = {}
         self._before = []
         self.described = Described()
-        """What description files have told of."""
+        """Joints and sensors of description files."""
         self.rays: dict[str, RaySensor] = {}
         """Ray sensors of description files, by their names."""
 
@@ -262,18 +262,18 @@ class Simulation(Restorable):
         resolution : float, optional
             Size of a map point, a pixel, a cell or a unit of a drawing whose file does not give it, m.
         warn : callable, optional
-            Receives a line for everything in the file that was skipped, doubted or assumed, and later what it does for `Simulation`.
+            Receives a line for everything in the file that was skipped, doubtful or assumed, and later the warnings of `Simulation`.
         budget : Budget
-            The limits of what is read; ``Budget(cells=10**9)`` raises that one.
+            Limits of what is read; ``Budget(cells=10**9)`` raises that one.
 
-        The other parameters are those of `Simulation`; what is left out is what the file says.
+        The other parameters are those of `Simulation`; their defaults are what the file says.
 
         Raises
         ------
         FormatError
             No such file, or it is wrong or too large; with file and line.
         ArgumentError
-            A parameter is none that it can have.
+            A parameter is out of its range or of another type.
         """
         arguments.path(map, "map")
         if resolution is not None:
@@ -290,12 +290,12 @@ class Simulation(Restorable):
         return sim
 
     def populate(self, world: World) -> list[Robot]:
-        """Add the robots of a world, with the programs that drive them; its scene is not looked at.
+        """Add the robots of a world, with the programs that drive them; its scene is ignored.
 
         Raises
         ------
         WorldError, CommandError
-            A name is taken, a pose is absurd, a program does not know an option.
+            A name is taken, a pose is out of bounds, a program does not know an option.
         """
         robots: list[Robot] = []
         for _, several in groupby(world.robots, key=lambda p: (id(p.spec), p.pose is None, not p.name)):
@@ -308,13 +308,15 @@ class Simulation(Restorable):
             else:
                 robots += [self.add_robot(p.spec, p.name or None, pose=p.pose) for p in group]
         self.unserve([r.name for r, placed in zip(robots, world.robots, strict=True) if not placed.served])
-        for robot, placed in zip(robots, world.robots, strict=True):  # when all are there: one may be told of another
+        for robot, placed in zip(
+            robots, world.robots, strict=True
+        ):  # after all were added: options of one may name another
             if placed.program is not None:
                 employ(robot, placed.program)
         return robots
 
     def unserve(self, names: Sequence[str]) -> None:
-        """Clients are not to reach these robots, which are moved by programs alone; names of others are passed over."""
+        """Do not offer these robots to clients: only programs move them. Names of others are ignored."""
         self._check_thread()
         names = [name for name in names if name in self._robots and name not in self._unserved]
         if names:
@@ -323,20 +325,20 @@ class Simulation(Restorable):
             self.feed.tell(Subject.SERVED)
 
     def is_served(self, name: str) -> bool:
-        """Whether clients may reach a robot; see `unserve`."""
+        """Whether a robot is offered to clients; see `unserve`."""
         return name not in self._unserved
 
     def _add_at_home(self, group: Sequence[PlacedRobot]) -> list[Robot]:
-        """Add robots of one model on free places around the map's home, as `add_robot` does one by one; faster."""
+        """Add robots of one model on free places around the map's home: as `add_robot` does one by one, but faster."""
         spec, names = group[0].spec, [p.name for p in group if p.name] or None
         first = self.add_robot(spec, names and names[0])
         places = FreePlaces(self._engine, spec, self.home)
-        if not places.is_exact and len(group) <= MANY:
+        if not places.is_exact and len(group) <= MAX_PLACED_ONE_BY_ONE:
             return [first, *(self.add_robot(p.spec, p.name or None) for p in group[1:])]
         return [first, *self.add_robots(spec, places.take(len(group) - 1), names and names[1:])]
 
     def world(self) -> World:
-        """The world as it is now, to be saved as a scenario: what is in it and where, seed and step; not what moves it at the moment."""
+        """The present world, to be saved as a scenario: what is in it and where, seed and step; without velocities and commands."""
         state, rows = self.snapshot.state, self.snapshot.rows
 
         def pose(name: str) -> Pose:
@@ -373,10 +375,10 @@ class Simulation(Restorable):
         return World(scene=scene, robots=robots, settings=settings, beside=tuple(beside))
 
     def save_scenario(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
-        """Write the world as it is now as a scenario (YAML); what the file cannot hold is returned in words.
+        """Write the present world as a scenario (YAML). Returns lines about what the file cannot hold.
 
-        A map that is as its file has it is referred to; another one is written beside the scenario, over no file but the scenario's own
-        map of before.
+        A map that is unchanged since it was read is referred to; another one is written beside the scenario, and replaces no file but the
+        map that the same scenario had before.
 
         Parameters
         ----------
@@ -424,9 +426,9 @@ class Simulation(Restorable):
         WorldError
             The name is taken, or breaks the rule for names (`botyard.names`).
         ArgumentError
-            The pose is not three finite numbers, or another argument is none that it can have.
+            The pose is not three finite numbers, or another argument is out of its range or of another type.
         CommandError
-            The pose is absurdly far away.
+            The pose is out of bounds.
 
         Warns
         -----
@@ -455,7 +457,7 @@ class Simulation(Restorable):
         names : sequence of str, optional
             Unique names; else the model's with numbers.
         model, lasers
-            As for `add_robot`, which also says what is raised. Nothing is added if anything is wrong.
+            As for `add_robot`, which also lists what is raised. Nothing is added if anything is wrong.
         """
         spec = _equipped(model, lasers)
         starts = arguments.poses(poses)
@@ -480,15 +482,15 @@ class Simulation(Restorable):
         self._engine.add_bodies([(replace(body, name=name), start) for name, start in zip(names, starts, strict=True)])
         try:
             robots = [Robot(self, name, spec, start) for name, start in zip(names, starts, strict=True)]
-        except BaseException:  # a device of it cannot be had: nothing of it stays
+        except BaseException:  # one of its devices cannot be made: leave nothing behind
             self._engine.remove_bodies(names)
             raise
         self._robots.update((robot.name, robot) for robot in robots)
-        self.feed.tell(Subject.BODIES)  # the engine has told of the bodies, which were no robots yet
+        self.feed.tell(Subject.BODIES)  # once more: when the engine told it, the bodies were no robots yet
         return robots
 
     def _doubt_places(self, names: Sequence[str]) -> None:
-        """Say which of these robots touch something where they begin, or stand far outside of the map."""
+        """Warn of robots that touch something where they begin, or are far outside of the map."""
         engine = self._engine
         rows = np.array([engine.rows[name] for name in names], np.int64)
         stuck = {names[i] for i in np.flatnonzero(engine.touching(rows)).tolist()}
@@ -502,26 +504,26 @@ class Simulation(Restorable):
             (stuck, "touches something where it begins: it may not be able to move"),
             (outside, f"begins more than {FAR_OUTSIDE:g} m outside of the map"),
         ):
-            for name in sorted(doubtful)[:MAX_DOUBTS]:
+            for name in sorted(doubtful)[:MAX_WARNED_ROBOTS]:
                 x, y, _ = engine.state.pose[engine.rows[name]].tolist()
                 self._warn(f"robot {name} at x={x:g} m, y={y:g} m {what}")
-            if len(doubtful) > MAX_DOUBTS:
-                self._warn(f"{len(doubtful) - MAX_DOUBTS} more robots: each {what}")
+            if len(doubtful) > MAX_WARNED_ROBOTS:
+                self._warn(f"{len(doubtful) - MAX_WARNED_ROBOTS} more robots: each {what}")
 
     def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
-        """Put another map under the robots, between two steps; they keep their poses, boxes of the old map go (MAP-014).
+        """Replace the map, between two steps; robots keep their poses, boxes of the old map are removed (MAP-014).
 
         Parameters
         ----------
         scene : Scene
             The new map.
         grid : Grid, optional
-            What `botyard.engine.build.build_grid` made of it before, for example in another thread.
+            Result of `botyard.engine.build.build_grid` for it, if that was called before, for example in another thread.
 
         Raises
         ------
         ArgumentError
-            It is no scene.
+            `scene` is not a Scene.
         """
         self._check_thread()
         arguments.instance(scene, "scene", Scene, "botyard.load_scene(name) reads one of a file")
@@ -534,7 +536,7 @@ class Simulation(Restorable):
         self._doubt_walls()
 
     def _doubt_walls(self) -> None:
-        """Say when the map is so much larger than where its walls are that readings will be slow."""
+        """Warn of a map whose walls are so close together, for its size, that ray casting is slow."""
         walls = crowding(self._engine.grid)
         if walls > MAX_CROWDING:
             x0, y0, x1, y1 = self.scene.bounds or (0.0, 0.0, 0.0, 0.0)
@@ -544,16 +546,16 @@ class Simulation(Restorable):
             )
 
     def remove_robot(self, name: str) -> None:
-        """Take a robot out of the world, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
+        """Remove a robot, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
         self.remove_robots([name])
 
     def remove_robots(self, names: Sequence[str]) -> None:
-        """Take many robots out of the world at once; much faster than one by one.
+        """Remove many robots at once; much faster than one by one.
 
         Raises
         ------
         UnknownNameError
-            A KeyError: one is not there; then nothing is removed.
+            A KeyError: one is not there; none is removed.
         """
         self._check_thread()
         if isinstance(names, str):
@@ -576,7 +578,7 @@ class Simulation(Restorable):
         self.feed.tell(Subject.BODIES, Subject.CLAIMS)
 
     def _dismiss(self, name: str) -> None:
-        """No program drives a robot any more; one that did reads no sensors from now on."""
+        """End the program that drives a robot, if there is one, and its subscriptions of sensors."""
         _, act = self._programs.pop(name, (None, None))
         if act is None:
             return
@@ -586,7 +588,7 @@ class Simulation(Restorable):
             rest()
 
     def remove_box(self, name: str) -> None:
-        """Take a box of the map out of the world, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
+        """Remove a box of the map, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
         self._check_thread()
         if name not in self.box_names:
             raise arguments.unknown(name, self.box_names, "box")
@@ -597,7 +599,7 @@ class Simulation(Restorable):
         self.feed.tell(Subject.BODIES)
 
     def put(self, name: str, pose: Pose | tuple[float, float, float], source: str = "api") -> None:
-        """Put a robot or a box of the map at a true pose (m, m, rad) at the next step, whatever stands there.
+        """Teleport a robot or a box of the map to a true pose (m, m, rad) at the next step, whatever stands there.
 
         Raises
         ------
@@ -606,7 +608,7 @@ class Simulation(Restorable):
         ArgumentError
             The pose is not three finite numbers.
         CommandError
-            It is absurdly far away.
+            It is out of bounds.
         """
         self._check_there(name)
         self.submit(name, cmd.SetPose(arguments.pose(pose)), source)
@@ -630,14 +632,14 @@ class Simulation(Restorable):
                 self._robots[name].port(source).reset_pose()
 
     def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
-        """Give a robot or a box of the map a mass, between two steps; None: it has none, and moves as it is told again.
+        """Give a robot or a box of the map a mass, between two steps; None: it has none, and is kinematic again.
 
         Raises
         ------
         UnknownNameError
             A KeyError: nothing has that name.
         ArgumentError
-            `spec` is no DynamicsSpec.
+            `spec` is not a DynamicsSpec.
         ModelError
             Its outline has no area.
         """
@@ -654,14 +656,14 @@ class Simulation(Restorable):
         self._note(None, SetDynamics, name, spec)
 
     def dynamics(self, name: str) -> DynamicsSpec | None:
-        """Mass of a robot or box and what goes with it; None: it has none. UnknownNameError (a KeyError) when nothing has that name."""
+        """Mass, friction and damping of a robot or box; None: it has no mass. UnknownNameError (a KeyError) when nothing has that name."""
         self._check_there(name)
         return self._engine.specs[self._engine.rows[name]].dynamics
 
     def push(self, name: str, fx: float, fy: float = 0.0, torque: float = 0.0, source: str = "api") -> None:
-        """Let a force at the centre of mass (N) and a torque (N·m) act from the next step on, until told otherwise.
+        """Apply a force at the centre of mass (N) and a torque (N·m) from the next step on, until the next command.
 
-        In the world's axes. What has no mass takes no notice.
+        In the world's axes. A body without mass ignores it.
 
         Raises
         ------
@@ -675,7 +677,7 @@ class Simulation(Restorable):
         self.submit(name, cmd.Demand(Control.FORCE, force), source)
 
     def pull_to(self, name: str, pose: Pose | tuple[float, float, float], source: str = "api") -> None:
-        """Let the controller of a body with mass take it to a pose (m, m, rad) from the next step on; see `push`."""
+        """Let the PD controller of a body with mass take it to a pose (m, m, rad) from the next step on; see `push`."""
         self._check_there(name)
         self.submit(name, cmd.Demand(Control.POSE, arguments.pose(pose)), source)
 
@@ -696,7 +698,7 @@ class Simulation(Restorable):
         self.feed.tell(Subject.DESCRIBED)
 
     def _describe_again(self, wanted: Sequence[Hashable]) -> None:
-        """Make those joints and all ray sensors of what is described that are not there, or not any more; their bodies are."""
+        """Create the joints in `wanted`, and all ray sensors, of description files that do not exist at present."""
         rows, joints = self._engine.rows, self._engine.table(Joints)
         there = {row.key for row in joints.rows}
         for joint in self.described.joints:
@@ -715,7 +717,7 @@ class Simulation(Restorable):
         return joints
 
     def attach(self, carrier: str, name: str) -> None:
-        """Let a body carry another one from now on, where it is; it is seen and felt as a part of its carrier.
+        """Let a body carry another one from now on, where it is; for sensors and collisions it is a part of its carrier.
 
         Raises
         ------
@@ -735,7 +737,7 @@ class Simulation(Restorable):
         engine.attach(carrier, name)
 
     def detach(self, name: str) -> None:
-        """Let a carried body go, where it is. Nothing happens if nobody carries it."""
+        """Release a carried body, where it is. Nothing happens if it is not carried."""
         self._check_thread()
         if self._engine.carrier_of(name) is not None:
             self._note(None, Detach, name)
@@ -748,11 +750,11 @@ class Simulation(Restorable):
         return (0.0, 0.0, 0.0) if dynamics is None else dynamics.wrench(self._engine.rows[name])
 
     def unique_name(self, base: str) -> str:
-        """`base`, or with a number behind it if that name is taken: ``p3dx``, ``p3dx_002`` (CLI-008)."""
+        """`base`, with a number behind it if that name is taken: ``p3dx``, ``p3dx_002`` (CLI-008)."""
         return self._unique_names(base, 1)[0]
 
     def unique_names(self, base: str, count: int) -> list[str]:
-        """`count` names that are free: `base`, and with numbers behind it."""
+        """`count` free names: `base`, with numbers behind it."""
         return self._unique_names(base, count)
 
     def _unique_names(self, base: str, count: int) -> list[str]:
@@ -768,12 +770,12 @@ class Simulation(Restorable):
 
     @property
     def home(self) -> Pose:
-        """Where robots start: the map's home, or its centre."""
+        """Start pose of robots: the map's home, or its centre."""
         return self.scene.center if self.scene.start is None else self.scene.start
 
     def next_places(self, spec: RobotSpec, count: int) -> list[Pose]:
-        """Where `count` more robots of a model start: the map's home for the first of all, for others the nearest free places around it."""
-        # where the map says, even when something stands there: that is the map's business
+        """Start poses of `count` more robots of a model: the map's home for the first of all, the nearest free places for others."""
+        # the map's home even if something stands there: the map says so
         first = [self.scene.start] if self.scene.start is not None and not self._robots and count else []
         return first + self.free_places(spec, self.home, count - len(first))
 
@@ -826,7 +828,7 @@ class Simulation(Restorable):
         Raises
         ------
         ArgumentError
-            `n` is no whole number of at least 0.
+            `n` is not a whole number of at least 0.
         """
         if self._is_ours is not None:
             self._check_thread()
@@ -841,7 +843,7 @@ class Simulation(Restorable):
         return self.snapshot
 
     def drive(self, name: str, act: Callable[[], None], program: Program) -> None:
-        """Call `act` before every step, on behalf of a program that drives a robot, instead of what drove it so far.
+        """Call `act` before every step, for a program that drives a robot; it replaces the robot's program so far.
 
         UnknownNameError (a KeyError) when there is no robot of that name.
         """
@@ -855,7 +857,7 @@ class Simulation(Restorable):
 
     @property
     def programs(self) -> Mapping[str, Program]:
-        """What drives which robot while no client does."""
+        """Programs that drive robots while no client does, by the robots' names."""
         return {name: program for name, (program, _) in self._programs.items()}
 
     def before_step(self, act: Callable[[], None]) -> None:
@@ -863,12 +865,12 @@ class Simulation(Restorable):
         self._before.append(arguments.function(act, "act"))
 
     def not_before_step(self, act: Callable[[], None]) -> None:
-        """Call `act` before steps no longer; nothing happens if it was not called."""
+        """Stop calling `act` before steps; nothing happens if it was not called."""
         if act in self._before:
             self._before.remove(act)
 
     def settle(self) -> Snapshot:
-        """Let queued commands that place things take effect without letting time pass."""
+        """Apply queued commands and take readings, without a step: for placing bodies while time stands still."""
         self._check_thread()
         self._note(None, Settle)
         return self._engine.settle()
@@ -884,32 +886,32 @@ class Simulation(Restorable):
         """The state of the world as bytes: `restore` goes on from it, bit for bit.
 
         They hold all that changes, and digests of the map and of the models. What runs outside of the world is not in them: functions of
-        `before_step`, clients' sessions, who looks on.
+        `before_step`, clients' sessions, viewers.
 
         Raises
         ------
         StateError
-            A controller drives a robot that cannot say its state (``get_state`` and ``set_state``).
+            A robot is driven by a controller whose state cannot be saved (without ``get_state`` and ``set_state``).
         """
         return save(self)
 
     def restore(self, state: bytes, *, budget: Budget = Budget()) -> None:
-        """Go on from a state that `save_state` gave, of this simulation or of another one with the same map.
+        """Go on from a state of this simulation or of another one with the same map.
 
-        Robots that are not there come, and those that are not in it go; handles of the others stay valid.
+        Robots that are missing are added, those that are not in the state are removed; handles of the others stay valid.
 
         Parameters
         ----------
         state : bytes
-            What `save_state` gave.
+            Result of `save_state`.
         budget : Budget
-            How many bytes it may have.
+            Limits its size.
 
         Raises
         ------
         StateError
-            It is no state, is damaged, too large, of another version of botyard, of another map, or of models that are not here. Then
-            nothing has changed, unless a controller refuses its own state.
+            It is not a state, is damaged, too large, of another version of botyard, of another map, or of unknown models. Nothing has
+            changed then, unless a controller refuses its own state.
         """
         self._check_thread()
         arguments.instance(budget, "budget", Budget)
@@ -923,12 +925,12 @@ class Simulation(Restorable):
             self._journal.note(tick, None, Restore(bytes(state), models))
 
     def know(self, described: Sequence[object]) -> None:
-        """Models and boxes that states to be restored may tell of: they are remembered for some time, as those that were here are."""
+        """Remember models and boxes that states to be restored may refer to, as if they had been in this world."""
         for one in described:
             self._known.digest(one)
 
     def digest(self) -> int:
-        """64 bits over all of the state, but what controllers think; equal states have equal ones. Computed when asked for."""
+        """64-bit digest of the state without that of controllers, computed at each call; equal states have equal digests."""
         return digest(self)
 
     def clone(self, seed: int | None = None) -> Simulation:
@@ -937,7 +939,7 @@ class Simulation(Restorable):
         Raises
         ------
         StateError
-            See `save_state`; also when a function of `before_step` is no part of the world.
+            See `save_state`; also when a function of `before_step` is not that of a program.
         """
         return clone(self, None if seed is None else arguments.seed(seed))
 
@@ -951,7 +953,7 @@ class Simulation(Restorable):
         return rebuild, parts(self)
 
     def warn_by(self, warn: Warn | None) -> None:
-        """Let another function receive doubts from now on; None: `warnings` do."""
+        """Set the function that receives warnings; None: Python's `warnings`."""
         self._warn = warn if warn is not None else _to_warnings
 
     def _set_boxes(self, names: Sequence[str], boxes: Sequence[BoxObject]) -> None:
@@ -965,7 +967,7 @@ class Simulation(Restorable):
         self._robots.update(robots)
 
     def _order_programs(self, names: Sequence[str]) -> None:
-        """Let programs act in this order, after what else is called before a step."""
+        """Call programs in this order, after the other functions of `before_step`."""
         self._programs = {name: self._programs[name] for name in names}
         acts = [act for _, act in self._programs.values()]
         self._before = [act for act in self._before if act not in acts] + acts
@@ -978,7 +980,7 @@ class Simulation(Restorable):
         Parameters
         ----------
         path : str or Path, optional
-            Also write the picture there; the suffix says the format.
+            Also write the picture to this file; its suffix is the format.
         width : int
             Greatest width, pixels. Of a world that is more than four times as high as wide the picture gets narrower, and so does one that
             would have more than 10⁸ pixels.
@@ -1017,7 +1019,7 @@ def render(sim: Simulation, path: str | Path | None, width: int, overwrite: bool
 
 
 def _to_warnings(text: str) -> None:
-    """Show a doubt as a Python warning, at the line of the user's program that gave rise to it."""
+    """Show a warning as a Python warning, at the line of the user's program that caused it."""
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "botyard":
         level, frame = level + 1, frame.f_back
@@ -1026,7 +1028,7 @@ def _to_warnings(text: str) -> None:
 
 @lru_cache(maxsize=2)
 def _bounds(scene: Scene) -> tuple[float, float, float, float] | None:
-    """`Scene.bounds`, which looks at all walls."""
+    """`Scene.bounds`, cached, as it reads all walls."""
     return scene.bounds
 
 

@@ -1,7 +1,7 @@
 """The state of a simulation as a value: saved as bytes, restored, cloned, pickled. Going on from it gives the same run, bit for bit.
 
-The bytes hold all that changes, and digests of what does not: the map, and the models of robots and boxes. Who restores them must have the
-same map, and robots' models that are the same: those that the simulation has seen, or those of the same names that are installed.
+The bytes hold all that changes, and digests of what does not: the map, and the models of robots and boxes. They are restored only into a
+simulation with the same map, where the same models are known: seen before in that simulation, or installed under the same names.
 `botyard.engine.state` has the layout.
 """
 
@@ -58,30 +58,30 @@ from botyard.sim.robot import BaseRobot
 from botyard.version import __version__
 
 VERSION: Final = 1
-SHORTEST: Final = 1e-9
-"""No small step of bodies with mass is shorter, s."""
+MIN_SUBSTEP: Final = 1e-9
+"""Length of a substep of bodies with mass, s: no state has a shorter one."""
 NO_MASS: Final = -1
-"""For the number of contacts: nothing has mass."""
+"""Number of contacts of a world without bodies with mass."""
 
 
 @runtime_checkable
 class Saveable(Protocol):
-    """A program whose state can be saved: a value of numbers, texts, lists and mappings; None: it cannot, after all."""
+    """A program whose state can be saved, as a value of numbers, texts, lists and mappings; None: it cannot at present."""
 
     def get_state(self) -> Any:
         """The state."""
         ...
 
     def set_state(self, state: Any) -> None:
-        """Go on from a state. Raises TypeError, ValueError, KeyError or IndexError when it is none."""
+        """Go on from a state. Raises TypeError, ValueError, KeyError or IndexError when it is not valid."""
         ...
 
 
 class Restorable(Core):
-    """A simulation as far as saving and restoring know it; `Simulation` is the one that there is."""
+    """What saving and restoring use of a simulation; `Simulation` implements it."""
 
     described: Described
-    """What description files have told of."""
+    """Joints and sensors of description files."""
     _known: Known
     _unserved: set[str]
     _programs: dict[str, tuple[Program, Callable[[], None]]]
@@ -94,7 +94,7 @@ class Restorable(Core):
 
     @property
     def programs(self) -> Mapping[str, Program]:
-        """What drives which robot."""
+        """Programs that drive robots, by the robots' names."""
         raise NotImplementedError
 
     def restore(self, state: bytes, *, budget: Budget = Budget()) -> None:
@@ -102,7 +102,7 @@ class Restorable(Core):
         raise NotImplementedError
 
     def warn_by(self, warn: Warn | None) -> None:
-        """Let another function receive doubts."""
+        """Set the function that receives warnings."""
         raise NotImplementedError
 
     def _put_in(self, spec: RobotSpec, names: Sequence[str], starts: Sequence[Pose]) -> object:
@@ -114,23 +114,23 @@ class Restorable(Core):
         raise NotImplementedError
 
     def _dismiss(self, name: str) -> None:
-        """No program drives a robot any more."""
+        """End the program that drives a robot."""
         raise NotImplementedError
 
     def _set_boxes(self, names: Sequence[str], boxes: Sequence[BoxObject]) -> None:
-        """The boxes of the map are these."""
+        """Set the boxes of the map."""
         raise NotImplementedError
 
     def _sort_robots(self, names: Sequence[str]) -> None:
-        """The robots are in this order."""
+        """Put the robots into this order."""
         raise NotImplementedError
 
     def _order_programs(self, names: Sequence[str]) -> None:
-        """The programs act in this order."""
+        """Put the programs into this order."""
         raise NotImplementedError
 
     def _describe_again(self, wanted: Sequence[Hashable]) -> None:
-        """Make joints and ray sensors of description files that are not there."""
+        """Create joints and ray sensors of description files that are missing."""
         raise NotImplementedError
 
 
@@ -147,7 +147,7 @@ class _Body(msgspec.Struct, array_like=True):
 
 
 class _Roster(msgspec.Struct, array_like=True):
-    """What is there. It seldom changes: its bytes are kept."""
+    """The part of the head that says what is in the world. It seldom changes: its bytes are cached."""
 
     schema: bytes
     scene: bytes
@@ -178,7 +178,7 @@ class _Queued(msgspec.Struct, array_like=True):
 
 
 class _Rays(msgspec.Struct, array_like=True):
-    """Rays of a laser that are not its model's."""
+    """Rays of a laser that a client has set instead of its model's."""
 
     robot: str
     laser: int
@@ -206,21 +206,21 @@ class _Head(msgspec.Struct, array_like=True):
     holds: dict[str, list[str]]
 
 
-RECENT: Final = 1000
-"""So many descriptions of what is not in the world any more are remembered: a state that is restored may tell of them."""
+MAX_REMEMBERED: Final = 1000
+"""Descriptions of what is not in the world any more that are kept: a state that is restored may refer to them."""
 
 
 _IN_ROSTER: Final = (Subject.BODIES, Subject.MASS, Subject.MAP, Subject.DESCRIBED, Subject.SERVED)
-"""With any of these `_Roster` is another one."""
+"""A change of one of these changes the `_Roster`."""
 
 
 class Known:
-    """Descriptions that a simulation has seen, by their digests, and the bytes of its roster while that is the same.
+    """Cache of descriptions that a simulation has seen, by their digests (least recently used are dropped), and of its roster's bytes.
 
     Attributes
     ----------
     objects : mapping of bytes to object
-        Those of what is in the world, and the last `RECENT` others; what was asked for last comes last.
+        Those of what is in the world, and the last `MAX_REMEMBERED` others; the most recently used is the last.
     """
 
     def __init__(self) -> None:
@@ -230,7 +230,7 @@ class Known:
         self._roster = -1, b""
 
     def digest(self, value: object) -> bytes:
-        """Digest of a description, which is remembered."""
+        """Digest of a description, which is kept in `objects`."""
         found = self._digests.get(id(value))
         if found is None or found[0] is not value:
             found = self._digests[id(value)] = value, object_digest(value)
@@ -239,16 +239,16 @@ class Known:
         return found[1]
 
     def forget(self, there: int) -> None:
-        """Keep what was asked for last: descriptions of the `there` bodies in the world, and `RECENT` others."""
-        excess = len(self.objects) - there - RECENT
+        """Drop the least recently used: all but descriptions of the `there` bodies in the world, and `MAX_REMEMBERED` others."""
+        excess = len(self.objects) - there - MAX_REMEMBERED
         if excess > 0:
             for digest in list(self.objects)[:excess]:
                 del self.objects[digest]
-        if len(self._digests) > len(self.objects) + RECENT:
+        if len(self._digests) > len(self.objects) + MAX_REMEMBERED:
             self._digests = {id(value): (value, digest) for digest, value in self.objects.items()}
 
     def roster(self, sim: Restorable) -> bytes:
-        """What is there, as bytes."""
+        """The encoded roster."""
         revision = sim.feed.last(*_IN_ROSTER)
         if self._roster[0] != revision:
             self._roster = revision, msgspec.msgpack.encode(self._make_roster(sim))
@@ -297,7 +297,7 @@ def digest(sim: Restorable) -> int:
 
 
 def _head(sim: Restorable, controllers: list[_Controller]) -> _Head:
-    sim._check_thread()  # a state that changes meanwhile is none
+    sim._check_thread()  # a step of another thread would make the state inconsistent
     engine, dynamics = sim.engine, sim.engine.dynamics
     return _Head(
         version=VERSION,
@@ -325,11 +325,11 @@ def _rays(sim: Restorable) -> list[_Rays]:
 
 
 def _values(command: commands.Command | commands.SetVelocities) -> tuple[str, dict[str, Any]]:
-    """Name and numbers of a command, in the types that it declares: a program may have given others that are as good."""
+    """Class and values of a command, converted to the types that it declares: a program may have given, say, an int for a float."""
     kind = type(command)
     if _COMMANDS.get(kind.__name__) is not kind:
         raise StateError(f"a command of the class {kind.__qualname__} waits for the next step, and cannot be saved")
-    return kind.__name__, {name: _plain(getattr(command, name), told) for name, told in _fields_of(kind)}
+    return kind.__name__, {name: _plain(getattr(command, name), declared) for name, declared in _fields_of(kind)}
 
 
 @cache
@@ -337,8 +337,8 @@ def _fields_of(kind: type[Any]) -> list[tuple[str, str]]:
     return [(field.name, str(field.type)) for field in fields(kind)]
 
 
-def _plain(value: Any, told: str) -> Any:
-    """A value of a command's field, of the type that the field is told to have, as it is saved."""
+def _plain(value: Any, declared: str) -> Any:
+    """Value of a command's field, of the declared type, as it is saved."""
     if value is None:
         return None
     if isinstance(value, np.ndarray):
@@ -347,9 +347,9 @@ def _plain(value: Any, told: str) -> Any:
         return {field.name: float(getattr(value, field.name)) for field in fields(Axes)}
     if isinstance(value, tuple):
         return [float(number) for number in value]
-    if told.startswith("float"):
+    if declared.startswith("float"):
         return float(value)
-    return bool(value) if told == "bool" else int(value)
+    return bool(value) if declared == "bool" else int(value)
 
 
 def _controllers(sim: Restorable) -> list[_Controller]:
@@ -369,11 +369,11 @@ def _controllers(sim: Restorable) -> list[_Controller]:
 
 
 Employ = Callable[[Any, Program], None]
-"""Lets a program drive a robot, see `botyard.controllers.crew`."""
+"""Starts a program that drives a robot, see `botyard.controllers.crew`."""
 
 
 def restore(sim: Restorable, state: bytes, budget: Budget, employ: Employ, used: list[object]) -> None:
-    """See `Simulation.restore`. Appends the descriptions that it needed to `used`."""
+    """See `Simulation.restore`. Appends the descriptions that the state refers to to `used`."""
     head, data = split(state, _Head, budget.bytes)
     if head.version != VERSION:
         raise StateError(f"state: expected version {VERSION}, found {head.version} (of botyard {head.program})")
@@ -386,16 +386,14 @@ def restore(sim: Restorable, state: bytes, budget: Budget, employ: Employ, used:
         raise StateError(f"state: it is of another version of botyard, {head.program}; this one is {__version__}")
     if roster.scene != sim._known.digest_of_walls(sim):
         raise StateError(f'state: it is of another map, "{roster.scene_name}"; here is "{sim.scene.name}"')
-    is_same = bytes(head.roster) == sim._known.roster(sim)  # as when one goes back in time again and again
+    is_same = bytes(head.roster) == sim._known.roster(sim)  # then bodies and rows need not be compared
     models = _find_models(sim, roster)
     used += [*models.values(), *_described(sim, roster)]
     rows = {name: len(keys) for name, keys in roster.keys.items()}
-    rows |= {
-        BODIES: len(roster.bodies),
-        CONTACTS: head.contacts,
-    }  # these last: no table of a crafted state counts for them
+    # after the tables: keys of a crafted state cannot stand for these
+    rows |= {BODIES: len(roster.bodies), CONTACTS: head.contacts}
     masses = any(model.dynamics is not None for model in models.values())
-    if masses != (head.contacts != NO_MASS) or not (head.span == 0.0 or SHORTEST <= head.span <= 60.0):
+    if masses != (head.contacts != NO_MASS) or not (head.span == 0.0 or MIN_SUBSTEP <= head.span <= 60.0):
         raise StateError("state: what it says of bodies with mass does not fit its models")
     found = read_columns(sim.engine, data, rows, masses=masses, tables=tables)
     queue = [_command(q, len(roster.bodies)) for q in head.queue]
@@ -411,7 +409,7 @@ def restore(sim: Restorable, state: bytes, budget: Budget, employ: Employ, used:
     engine.odometry_error_mode = OdometryErrorMode(head.error_mode)
     engine.table(Grippers).redraw(engine)
     engine.redraw_carriers()
-    write_masses(sim.engine, found, head.span)  # at last: whose outline changes is woken
+    write_masses(sim.engine, found, head.span)  # last: a change of outline would wake bodies
     starts = {body.name: Pose(*body.start) for body in roster.bodies if body.start is not None}
     for robot, teleports in zip(sim.robots.values(), head.teleports, strict=True):
         robot._restored(starts[robot.name], teleports, head.claims.get(robot.name, []))
@@ -426,7 +424,7 @@ def restore(sim: Restorable, state: bytes, budget: Budget, employ: Employ, used:
 
 
 def _tables(sim: Restorable, roster: _Roster) -> list[Table]:
-    """The tables of a state, in order: those that are always there, and those of devices, which may not be here yet."""
+    """The tables of a state, in order: those of every engine, then optional ones, which may have to be created."""
     here = sim.engine.tables
     found = [table for table in here.values() if not table.optional]
     kinds = {device.table.name: device.table for device in loaded_devices() if device.table is not None}
@@ -441,7 +439,7 @@ def _tables(sim: Restorable, roster: _Roster) -> list[Table]:
 def _check_roster(
     roster: _Roster, models: Mapping[bytes, RobotSpec | BoxObject], sim: Restorable, budget: Budget
 ) -> None:
-    """Whether there can be these bodies, and these rows of their devices."""
+    """Check the names, numbers and starts of bodies, and that the rows of tables are those of their devices."""
     names = {body.name for body in roster.bodies}
     if len(names) != len(roster.bodies) or not all(map(is_name, names)):
         raise StateError("state: it tells twice of a body, or of one without a name")
@@ -534,12 +532,12 @@ def _find_models(sim: Restorable, roster: _Roster) -> dict[bytes, RobotSpec | Bo
 
 
 def _described(sim: Restorable, roster: _Roster) -> list[object]:
-    """What description files have told of, of a state."""
+    """Joints and sensors of description files that a state refers to."""
     return [sim._known.objects[roster.described]]
 
 
 def _arrange_bodies(sim: Restorable, roster: _Roster, models: Mapping[bytes, RobotSpec | BoxObject]) -> None:
-    """Let the simulation have these bodies in this order; robots that are there already keep their handles."""
+    """Add, remove and reorder bodies to be those of the state; handles of robots that are in both stay valid."""
     known, engine = sim._known, sim.engine
     boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
 
@@ -609,7 +607,7 @@ def _command(queued: _Queued, bodies: int) -> tuple[str, str, int, Any]:
 
 
 def _employ(sim: Restorable, controllers: Sequence[_Controller], employ: Employ) -> None:
-    """Let these programs drive their robots, as they were."""
+    """Start programs that are missing, end those that are not in the state, and set the states of all."""
     wanted = {c.robot for c in controllers}
     for name in [name for name in sim._programs if name not in wanted]:
         sim._dismiss(name)
@@ -638,7 +636,7 @@ def _employ(sim: Restorable, controllers: Sequence[_Controller], employ: Employ)
 
 
 def _silent(text: str) -> None:
-    """A world that is cloned was doubted before."""
+    """Receives warnings while a world is cloned: they were given when it was made."""
 
 
 def clone(sim: S, seed: int | None) -> S:
@@ -648,7 +646,7 @@ def clone(sim: S, seed: int | None) -> S:
 
 
 def parts(sim: Restorable, seed: int | None = None) -> tuple[Any, ...]:
-    """What `rebuild` makes a simulation of; scene and models once."""
+    """Arguments of `rebuild`; scene and models are shared."""
     loose = [act for act in sim._before if not any(act == mine for _, mine in sim._programs.values())]
     if loose:
         what = getattr(loose[0], "__qualname__", None) or type(loose[0]).__name__
@@ -682,7 +680,7 @@ def rebuild(
     state: bytes,
     seed: int,
 ) -> S:
-    """A simulation of `parts`."""
+    """Make a simulation of `parts`."""
     sim = kind(scene, seed=seed, warn=_silent, **options)
     for model in (*models, *scene.boxes, described):
         sim._known.digest(model)

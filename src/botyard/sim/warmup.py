@@ -1,4 +1,4 @@
-"""Compiling all kernels, or loading them from the cache."""
+"""Warm-up: compiles all kernels, or loads them from the cache, by running small worlds."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def warm_up(before_sensors: Callable[[], object] = lambda: None, *, masses: bool
     Parameters
     ----------
     before_sensors : callable
-        Called before range sensors are used, for a caller who has them compiled elsewhere at the same time.
+        Called before range sensors are used: for a caller who has their kernels compiled by another process at the same time.
     masses : bool
-        Also those for bodies with mass.
+        Also the kernels of bodies with mass.
     """
     sim = Simulation(odometry_error="random_init")
     robot = sim.add_robot("p3dx", pose=Pose(2.0, 2.0, 0.0))
@@ -47,7 +47,7 @@ def warm_up_sensors_and_maps() -> None:
 
 
 def warm_up_masses() -> None:
-    """The part of `warm_up` that is for bodies with mass."""
+    """The part of `warm_up` for bodies with mass."""
     sim = Simulation()
     sim.add_robot("box", "box", pose=Pose(3.0, 1.0, 0.0))
     sim.set_dynamics("box", DynamicsSpec(mass=9.0))
@@ -55,7 +55,7 @@ def warm_up_masses() -> None:
 
 
 def has_mass_kernels() -> bool:
-    """Whether the kernels for bodies with mass are in this process, so that the first step with one takes no longer than others."""
+    """Whether the kernels of bodies with mass are loaded, so that the first step with one takes no longer than others."""
     return move_masses.is_at_hand
 
 
