@@ -2,7 +2,7 @@
 
 States are counted by a raw sink of TCPROS and by ``rosbag record`` (where Debian's is installed); a number that is missing in their headers
 (``seq``) is a state that was lost. Lockstep is by raw TCPROS (command and state of the world) and by our own client without ROS. The
-reference of the same run is a bare asyncio echo over loopback: what a round trip costs here at all.
+reference of the same run is a bare asyncio echo over loopback: the least that a round trip takes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ asyncio.run(main())
 
 
 def description(folder: Path, count: int) -> Path:
-    """So many boxes with mass in a row."""
+    """Description file of `count` boxes with mass in a row."""
     path = folder / f"{count}.yaml"
     names = [f"BODY b{k}" for k in range(count)]
     text = f"bodies: [{', '.join(names)}]\n"
@@ -71,7 +71,7 @@ def description(folder: Path, count: int) -> Path:
 
 
 class Simulator:
-    """A simulator with such boxes, and a program that commands all of them."""
+    """A simulator with boxes of a description file, and helper programs."""
 
     def __init__(self, folder: Path, count: int, *more: str) -> None:
         self.port = PORT
@@ -117,7 +117,7 @@ def peer(master: str, topic: str, kind: str, types: Types) -> socket.socket:
 
 
 async def sink(master: str, count: int, seconds: float) -> tuple[float, int, int]:
-    """States a second of an object, states that are missing, and bytes a second."""
+    """Subscribe to all objects. Returns states a second of an object, states that were lost, and bytes a second."""
     types = Types(more=definitions("2.0"))
     loop = asyncio.get_running_loop()
     steps: list[list[int]] = [[] for _ in range(count)]
@@ -156,7 +156,7 @@ async def sink(master: str, count: int, seconds: float) -> tuple[float, int, int
 
 
 def recorded(master: str, count: int, seconds: int, folder: Path) -> str:
-    """What ``rosbag record`` of Debian gets: states a second of an object, the least and the most, and those that are missing."""
+    """States a second of an object that Debian's ``rosbag record`` receives, least and most, and those that were lost."""
     if not Path("/usr/bin/rosbag").exists():
         return "no rosbag here"
     from rosbags.rosbag1 import Reader
@@ -181,7 +181,7 @@ def recorded(master: str, count: int, seconds: int, folder: Path) -> str:
 
 
 def toggles_by_tcpros(master: str, skips: int, seconds: float, read_too: int = 0) -> tuple[float, int, int]:
-    """Toggles a second by raw TCPROS, of a client that also reads the states of so many objects after each; steps made and wanted."""
+    """Toggles a second of a raw TCPROS client, steps made and steps wanted. It also reads the states of `read_too` objects after each."""
     types = Types(more=definitions("2.0"))
     streams = [peer(master, f"/ambf/env/b{k}/State", KIND, types).makefile("rb") for k in range(read_too)]
     for stream in streams:
@@ -197,7 +197,7 @@ def toggles_by_tcpros(master: str, skips: int, seconds: float, read_too: int = 0
     text, md5 = types.definition("ambf_msgs/WorldCmd")
     listener = socket.create_server(("127.0.0.1", 0))
     address = listener.getsockname()
-    # the simulator connects to publishers that the master names: be one, by a node of two methods
+    # the simulator connects to publishers that the master names: this one is a node of two methods
     from threading import Thread
     from xmlrpc.server import SimpleXMLRPCServer
 

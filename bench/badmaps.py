@@ -18,7 +18,7 @@ def _zip(files: dict[str, bytes]) -> bytes:
 
 
 def _png(width: int, height: int) -> bytes:
-    """A picture that says that it is huge, and holds some rows."""
+    """A picture whose header declares a huge size, with the data of a few rows."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

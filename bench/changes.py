@@ -1,7 +1,7 @@
 """Cost of changes to a running world: robots that come and go, states saved and restored, devices that act.
 
-CPU time of the calling thread, the least of many. Limits were set on another machine; they are scaled by what the C kernel of
-`bench.reference` gives in the same run.
+CPU time of the calling thread, the least of many. Limits were set on another machine; they are scaled by the speed of the C kernel of
+`bench.reference` in the same run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def timed(act: Callable[[], object]) -> float:
 
 
 def fleet(n: int, spec: str | RobotSpec = "p3dx") -> Simulation:
-    """A world of so many robots, after some steps."""
+    """A world of `n` robots, after some steps."""
     sim = Simulation()
     sim.add_robots(spec, rows(n))
     sim.step(3)
@@ -88,7 +88,7 @@ def saving_one() -> Iterable[float]:
 
 
 def _excess(sim: Simulation, plain: Simulation) -> Iterable[float]:
-    """What a step takes longer than one of another world."""
+    """Excess of the time of a step over one of another world."""
     own, other = [], []
     for _ in range(ROUNDS):
         own.append(timed(sim.step))
@@ -110,7 +110,7 @@ def idle() -> Iterable[float]:
 
 
 def grippers(n: int, things: bool) -> Simulation:
-    """Open grippers, perhaps each with a thing between its paddles."""
+    """`n` robots with open grippers; `things`: with a box between the paddles of each."""
     sim = Simulation()
     poses = rows(n)
     sim.add_robots("p3dx-equipped", poses)
@@ -132,7 +132,7 @@ def closing() -> Iterable[float]:
 
 
 def gripping() -> Iterable[float]:
-    """100 grippers that take hold of a thing each, in one step."""
+    """100 grippers that grip a box each, in one step."""
     for _ in range(ROUNDS // 8):
         sim = grippers(100, True)
         arms = [robot.gripper for robot in sim.robots.values() if robot.gripper is not None]

@@ -26,7 +26,7 @@ RECORDED = {50: 0.37, 100: 0.74}
 FLOOR = {100: 0.09}
 """The same, set for botyard."""
 IN_REAL_TIME = {500, 1000}
-"""So many clients are to be served in real time (0.99 of it)."""
+"""Numbers of clients that are to be served in real time (0.99 of it)."""
 HEADER = b"\xfa\xfb\x56\x32"
 """Beginning of a SIP with 16 sonar readings."""
 
@@ -95,7 +95,7 @@ def load(port: int, robots: int) -> None:
 
 
 def measure(port: int, robots: int) -> tuple[float, float, dict[str, float], float]:
-    """CPU s per simulated s, start-up s, what the clients saw, and memory of the simulator, MB."""
+    """CPU s per simulated s, start-up s, reports that clients received and gaps between them, and memory of the simulator, MB."""
     process, ready = serve(port, robots)
     ticks = os.sysconf("SC_CLK_TCK")
 

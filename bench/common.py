@@ -18,7 +18,7 @@ SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 def cpu(
     run: Callable[[], object], rounds: int = 5, clock: Callable[[], float] = time.process_time, *, warm: bool = True
 ) -> float:
-    """Least CPU seconds of several rounds, after one to warm up."""
+    """CPU seconds, the least of several rounds after a warm-up."""
     if warm:
         run()
     best = float("inf")
@@ -30,19 +30,19 @@ def cpu(
 
 
 def wall(run: Callable[[], object], rounds: int = 5) -> float:
-    """Least wall seconds, for what runs on several threads."""
+    """Wall seconds, the least of several rounds: for runs on several threads."""
     return cpu(run, rounds, time.perf_counter)
 
 
 def apart(module: str, call: str) -> Any:
-    """What a call of a function of a module returns, in a process of its own."""
+    """Result of a call of a module's function, in a process of its own."""
     code = f"import json; from {module} import *; print(json.dumps({call}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def map_path() -> tuple[str, str]:
-    """The scene of the anchors, columbia.map, where the shared data is; else the shipped warehouse."""
+    """Path and name of the map of the recorded figures, columbia.map, where the shared data is; else of the shipped warehouse."""
     columbia = SHARED / "data/maps/columbia.map"
     return (
         (str(columbia), "columbia.map")
@@ -52,13 +52,13 @@ def map_path() -> tuple[str, str]:
 
 
 def reference_loop() -> float:
-    """CPU seconds of a fixed NumPy workload: what the figures of other machines can be divided by."""
+    """CPU seconds of a fixed NumPy workload, as a unit for comparisons between machines."""
     a = np.random.default_rng(1).random((400, 400))
     return cpu(lambda: [a @ a for _ in range(10)], 7)
 
 
 def memory() -> float:
-    """Most memory that this process had, MB (Linux; NaN elsewhere). `ru_maxrss` would count what its parent had before the fork."""
+    """Peak resident memory of this process, MB (Linux; NaN elsewhere). `ru_maxrss` would count its parent's before the fork."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:

@@ -54,7 +54,7 @@ async def audience(port: int, token: str) -> str:
 
 
 async def _asks(port: int, token: str, rate: float, seconds: float, seed: int) -> None:
-    """Ask for the clearance of ever other parts of the map and for the catalog, `rate` times a second (0: as fast as one is let)."""
+    """Ask for the clearance of random parts of the map and for the catalog, `rate` times a second (0: as fast as answers come)."""
     rng = random.Random(seed)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -81,7 +81,7 @@ async def _asks(port: int, token: str, rate: float, seconds: float, seed: int) -
 
 
 async def _tiny(port: int, token: str, seconds: float) -> None:
-    """Messages without a byte, and pings, as many as go."""
+    """Empty messages and pings, as fast as they are taken."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -92,7 +92,7 @@ async def _tiny(port: int, token: str, seconds: float) -> None:
 
 
 async def _knocks(port: int, seconds: float, hold: bool) -> None:
-    """Without a token: hold sockets that say nothing or half of something, or ask for files, figures and WebSockets as fast as goes."""
+    """Without a token: hold sockets with no request or a part of one, or request files, metrics and WebSockets as fast as possible."""
     end = time.monotonic() + seconds
     head = f"HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
     said = [
@@ -130,7 +130,7 @@ async def _together(kind: str, port: int, token: str, seconds: float, count: int
 
 
 def attack(kind: str, port: int, token: str, seconds: float, count: int, rate: float = 0.0) -> None:
-    """`count` attackers for so many seconds; `kind` is asks, tiny, hold or knock."""
+    """Run `count` attackers for `seconds`; `kind` is asks, tiny, hold or knock."""
     asyncio.run(_together(kind, port, token, seconds, count, rate))
 
 
@@ -147,5 +147,5 @@ async def _enters(port: int, token: str) -> float:
 
 
 def enters(port: int, token: str) -> float:
-    """How long it takes who has the token until he sees the world, s; he tries again as the page does."""
+    """Time until a viewer with the token gets its first frame, s; it retries as the page does."""
     return asyncio.run(_enters(port, token))

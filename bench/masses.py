@@ -1,6 +1,6 @@
 """Bodies with mass: our kernels against Chipmunk 2D (pymunk, of the extra "dev"), the same worlds in turns in one process.
 
-Both worlds go on from the same beginning, each as long as the other; wall time of a step, the least of several rounds, in turns.
+Both worlds have the same initial state and run for the same simulated time; wall time of a step, the least of several rounds, in turns.
 """
 
 from __future__ import annotations

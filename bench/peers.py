@@ -24,10 +24,10 @@ from pathlib import Path
 
 SIZE, RADIUS, DT = 40.0, 0.2, 0.1
 RAYS, FOV, R_MAX = 181, math.pi, 8.0
-STRETCH = 30
+COMMAND_STEPS = 30
 """Steps between two changes of the commands."""
 CPU_SECONDS, WARM_UP = 4.0, 3
-THEIR_PYTHON = Path(__file__).resolve().parent.parent / ".venv-peers/bin/python"
+PEERS_PYTHON = Path(__file__).resolve().parent.parent / ".venv-peers/bin/python"
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
 RECORDED = {"navground": {10: 1.82, 100: 1.62, 1000: 0.92}, "ir-sim": {10: 0.25, 100: 0.09, 1000: 0.014}}
 
@@ -35,7 +35,7 @@ Segment = tuple[float, float, float, float]
 
 
 def distance(x: float, y: float, s: Segment) -> float:
-    """From a point to a segment."""
+    """Distance from a point to a segment."""
     dx, dy = s[2] - s[0], s[3] - s[1]
     u = min(1.0, max(0.0, ((x - s[0]) * dx + (y - s[1]) * dy) / (dx * dx + dy * dy)))
     return math.hypot(x - s[0] - u * dx, y - s[1] - u * dy)
@@ -60,7 +60,7 @@ class World:
 
     def commands(self, step: int) -> list[tuple[float, float]] | None:
         """(m/s, rad/s) of each robot where they change, else None."""
-        k, rest = divmod(step, STRETCH)
+        k, rest = divmod(step, COMMAND_STEPS)
         draw = random.Random(self.seed * 1_000_003 + k)
         return None if rest else [(0.5 if (i + k) % 2 == 0 else -0.5, draw.uniform(-1, 1)) for i in range(self.n)]
 
@@ -197,7 +197,7 @@ def irsim(world: World) -> tuple[Step, Scan]:
 
 
 def measure(peer: str, n: int) -> dict[str, float]:
-    """M rays per CPU s of one peer, and how far its first scans are off (median, m)."""
+    """M rays per CPU s of one peer, and the median error of its first scans, m."""
     world = World(n)
     step, scan = {"botyard": botyard, "navground": navground, "ir-sim": irsim}[peer](world)
     errors = []
@@ -215,7 +215,7 @@ def measure(peer: str, n: int) -> dict[str, float]:
 
 
 def main() -> None:
-    theirs = THEIR_PYTHON.exists()
+    theirs = PEERS_PYTHON.exists()
     if not theirs:
         print('   navground and ir-sim are skipped: "make bench-peers" installs them')
     print(
@@ -225,7 +225,7 @@ def main() -> None:
         best: dict[str, dict[str, float]] = {}
         for _ in range(2):
             for peer in ("botyard", *(("navground", "ir-sim") if theirs else ())):
-                python = sys.executable if peer == "botyard" else str(THEIR_PYTHON)
+                python = sys.executable if peer == "botyard" else str(PEERS_PYTHON)
                 code = f"import json; from bench.peers import measure; print(json.dumps(measure({peer!r}, {n})))"
                 done = subprocess.run(
                     [python, "-c", code], env={**os.environ, **ONE_THREAD}, capture_output=True, text=True, check=False

@@ -1,7 +1,7 @@
-"""The C kernel that rays per second are compared with: the same walk over the same grid, compiled here where gcc is present.
+"""Reference for rays per second: a C kernel with the same walk over the same grid, compiled where gcc is present.
 
-It also tells how fast this machine is against the one on which Stage and AMRISim were measured, because there it was measured too: their
-figures, and the floors that were set by them, are scaled by it.
+It was also measured on the machine on which Stage and AMRISim were: by the ratio of its speeds their figures, and the limits that were set
+by them, are scaled to this machine.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def build() -> ctypes.CDLL | None:
 def caster(
     library: ctypes.CDLL, grid: Grid, poses: np.ndarray, angles: np.ndarray, r_max: float
 ) -> Callable[[], np.ndarray]:
-    """A function that casts all beams from all poses and gives their ranges, m."""
+    """A function that casts all beams from all poses and returns their ranges, m."""
     poses = np.ascontiguousarray(poses, np.float64)
     beams = np.ascontiguousarray(np.stack([np.cos(angles), np.sin(angles)], axis=1))
     out = np.zeros((len(poses), len(angles)))
@@ -59,11 +59,11 @@ def caster(
 
 
 class Yardstick:
-    """How much slower this machine is than that of the records, by the C kernel; measured again and again, as machines change."""
+    """Speed of this machine against that of the recorded figures, by the C kernel; measured repeatedly, as the load of machines changes."""
 
     def __init__(self) -> None:
         self.speeds: list[float] = []
-        """M rays per CPU s of the kernel, each time that it was measured."""
+        """M rays per CPU s of the kernel, of each measurement."""
         self._cast: Callable[[], np.ndarray] | None = None
         library = build()
         if library is not None and map_path()[1].startswith("columbia"):
@@ -72,17 +72,17 @@ class Yardstick:
             self._cast = caster(library, grid, self._poses, np.linspace(-np.pi / 2, np.pi / 2, 181), 8.0)
 
     def measure(self) -> None:
-        """Do so now, if gcc and columbia.map are there."""
+        """Measure the kernel now, if gcc and columbia.map are there."""
         if self._cast is not None:
             self.speeds.append(len(self._poses) * 181 / cpu(self._cast, 5) / 1e6)
 
     @property
     def scale(self) -> float:
-        """Times of the other machine are this many times as long here; 1 where that is not known."""
+        """Factor from times of the other machine to times here; 1 if it is not known."""
         return RECORDED / self.speeds[-1] if self.speeds else 1.0
 
     def judge(self, seconds: float, floor: float) -> str:
-        """A floor that was set in seconds of the other machine, and whether a time measured here meets it."""
+        """A limit that was set in seconds of the other machine, scaled, and whether a time measured here meets it."""
         return f"{floor * self.scale:7.4f} {'met' if seconds <= floor * self.scale else 'missed'}"
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""Service to honest clients while others misbehave, in long runs, and when something fails.
+"""Service to honest clients under hostile load, in long runs (soak tests), and with injected faults.
 
-Each part starts the simulator as a user does and looks at it from outside: gaps between reports, memory, threads, sockets and files by
+Each part starts the simulator as a user does and observes it from outside: gaps between reports, memory, threads, sockets and files by
 /proc, its log. ``python -m bench reliability`` runs short forms, ``python -m bench.reliability PART [AMOUNT]`` one of them in full:
 hostile (packets), viewer (seconds of each attack), soak (minutes), day (hours of simulated time), maps (points of the map),
 uploads (rounds), pictures (seconds of each), faults.
@@ -39,14 +39,14 @@ from botyard.protocols.pioneer.reports import Sip
 
 PORT = int(os.environ.get("BENCH_PORT", "24101"))
 IGNORED = (62, 224, 236, 239, 253, 255)
-"""Commands that end the simulator or move robots: hostile clients would send them by chance."""
+"""Commands that end the simulator or move robots: random packets must not hold them."""
 SIP = b"\x32"
 MARK = 0xA5
-"""Digital outputs by which a report says that all that came before has been worked off."""
+"""Value of the digital outputs that is set last: a report with it shows that all packets before were processed."""
 
 
 class Simulator:
-    """The simulator as a process, looked at from outside."""
+    """The simulator as a process, observed from outside."""
 
     def __init__(
         self, *args: str, supervised: bool = False, folder: str | None = None, temporary: Path | None = None
@@ -91,17 +91,17 @@ class Simulator:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def waited(self) -> float:
-        """How long its main thread was ready to run and had no processor so far, s: what others on the machine take from it."""
+        """Time that its main thread was runnable without a processor so far, s: the effect of other load on the machine."""
         return int(Path(f"/proc/{self.pid}/task/{self.pid}/schedstat").read_text().split()[1]) / 1e9
 
     def tasks(self) -> int:
-        """Tasks of its event loop, as it tells itself."""
+        """Tasks of its event loop, by its metrics."""
         with urllib.request.urlopen(f"http://127.0.0.1:{PORT - 1}/metrics", timeout=10) as answer:
             text = answer.read().decode()
         return int(text.partition("\nbotyard_tasks ")[2].split()[0])
 
     def faults(self) -> int:
-        """Exceptions that came out of anywhere."""
+        """Exceptions in its log."""
         text = "".join(f.read_text(errors="replace") for f in Path(self.folder).glob("run.log*") if f.is_file())
         return text.count("Traceback") + text.count("internal error")
 
@@ -242,12 +242,8 @@ def attack(first: int, count: int, packets: int, seed: int) -> None:
                         join(port)
                         break
     ends = [(key.fileobj, rest.get(key.data, b"")) for key in selector.get_map().values()]
-    for (
-        s,
-        data,
-    ) in (
-        ends
-    ):  # what the system keeps for the simulator counts when that has taken it: the outputs are set behind it all
+    # packets in the buffers of sockets count when the simulator has read them: the outputs are set behind them
+    for s, data in ends:
         with contextlib.suppress(OSError):
             s.setblocking(True)  # type: ignore[union-attr]
             s.settimeout(600.0)  # type: ignore[union-attr]

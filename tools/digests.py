@@ -48,7 +48,7 @@ FILE: Final = Path(__file__).resolve().parents[1] / "tests" / "determinism" / "d
 HEAD: Final = "# Made by `python -m tools.digests --write`: after so many steps (of traffic: events), this digest, on every machine.\n"
 
 Run = Callable[[int], int]
-"""Goes on to a step, and gives the digest there."""
+"""Runs a scene on to a step, and returns the digest there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class Trial:
     Attributes
     ----------
     make : callable
-        Makes it anew, for a number of threads.
+        Makes the scene, for a number of threads.
     steps : tuple of int
-        After how many steps there is a digest. Without the compiler only the first counts.
+        Steps after which digests are compared; without the compiler the first only.
     """
 
     make: Callable[[int], Run]
@@ -92,7 +92,7 @@ def _stepped(sim: Simulation, act: Callable[[int], object] = lambda _tick: None)
 
 
 def _driven(sim: Simulation, robots: list[Robot], seed: str) -> Run:
-    """Robots that are told something else now and then."""
+    """Robots with random velocities, which change every eight steps."""
     draw = random.Random(seed)
 
     def act(tick: int) -> None:
@@ -119,7 +119,7 @@ def sonars(threads: int) -> Run:
 
 
 def lasers(threads: int) -> Run:
-    """Lasers with noise, and with errors beside it, and odometry that drifts."""
+    """Lasers with noise, error models, and odometry that drifts."""
     sim = Simulation.load("warehouse", seed=6, threads=threads, odometry_error="random_init")
     robots = [sim.add_robot(m, m) for m in ("p3at-sh-lms1xx", "p3dx-with-rear-laser", "seekur-with-error")]
     erring = (NormalErrorsSpec(range_bias=0.01, range_deviation=0.02), WanderingOdometrySpec())
@@ -196,7 +196,7 @@ def labyrinth(threads: int) -> Run:
 
 
 def finders(threads: int) -> Run:
-    """Marks, colours, satellites, with errors of their own."""
+    """Fiducial finder, blob finder and GPS, with error models."""
     draw = random.Random("finders")
     boxes = tuple(
         BoxObject(
@@ -217,7 +217,7 @@ def finders(threads: int) -> Run:
 
 
 def tasks(_threads: int) -> Run:
-    """Traffic: times of all events of some tasks, with messages that are late or lost."""
+    """Traffic: times of all events of some tasks, also with latency and loss of messages."""
 
     def go(count: int) -> int:
         arrays = []
@@ -266,10 +266,10 @@ TRIALS: Final = {
 
 
 def digests(name: str, threads: int = 1, first_only: bool = False) -> Iterator[tuple[int, str]]:
-    """Run a scene: after how many steps, and the digest there."""
+    """Run a scene. Yields pairs of steps done and digest."""
     trial = TRIALS[name]
     before = ranging.MIN_PARALLEL_BEAMS
-    ranging.MIN_PARALLEL_BEAMS = 1 if threads > 1 else before  # as many beams as there are, so that threads share them
+    ranging.MIN_PARALLEL_BEAMS = 1 if threads > 1 else before  # so that even few beams are shared among threads
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # robots that begin on something; 64-bit products that wrap around

@@ -1,9 +1,9 @@
 """Fuzzer: searches for inputs that break botyard: ``python tools/fuzz.py --minutes 5`` (``make fuzz``).
 
-Two searches go on at once, each with examples that no run has tried before: the property tests, with Hypothesis, round after round;
-and the targets of atheris (``tests/**/fuzz_*.py``), guided by coverage. What was interesting is kept in ``.hypothesis-fuzz``, so that
-the next run goes on from there and tries first what has failed. Status 1: something was found, and how to try it again is printed;
-2: nothing was, but a part of the search was ended from outside, by a signal, before its time.
+Two searches run at once, each with new random examples: the property tests, with Hypothesis, round after round; and the targets of
+atheris (``tests/**/fuzz_*.py``), guided by coverage. Corpus and failing examples are kept in ``.hypothesis-fuzz``: the next run goes on
+from there, and tries first what has failed. Status 1: something was found, and how to reproduce it is printed; 2: nothing was found, but
+a part of the search was killed before its time.
 """
 
 from __future__ import annotations
@@ -23,23 +23,25 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = Path(os.environ.get("BOTYARD_FUZZ_KEPT", ROOT / ".hypothesis-fuzz"))
 
-KILLS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGKILL", "SIGINT", "SIGHUP") if hasattr(signal, name))
-"""Signals that others send; those of faults (SIGSEGV, SIGABRT …) are what is looked for."""
-INTERRUPTED = 72
-"""Status of libFuzzer when it has caught such a signal (FuzzerOptions.h, InterruptExitCode)."""
-KINDS = ("crash", "timeout", "oom", "leak")
-"""How libFuzzer's files with inputs that failed begin."""
-GRACE = 15.0
-"""A target may end so much later than it should, s."""
+KILL_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGKILL", "SIGINT", "SIGHUP") if hasattr(signal, name)
+)
+"""Signals by which other processes end one; those of faults (SIGSEGV, SIGABRT …) are findings."""
+INTERRUPT_STATUS = 72
+"""Exit status of libFuzzer after such a signal (FuzzerOptions.h, InterruptExitCode)."""
+ARTIFACT_KINDS = ("crash", "timeout", "oom", "leak")
+"""Prefixes of libFuzzer's files with failing inputs."""
+STOP_GRACE_S = 15.0
+"""Time after the end of the search for a target to stop by itself, s."""
 
 
 def targets() -> list[Path]:
-    """Programs that atheris feeds."""
+    """Fuzz targets for atheris."""
     return sorted((ROOT / "tests").rglob("fuzz_*.py"))
 
 
 def start_target(target: Path, seconds: float) -> subprocess.Popen[bytes]:
-    """One target, for so long, in the background; its inputs and what it says are kept."""
+    """Start a target in the background, for `seconds`; its corpus and its log are kept."""
     folder = KEPT / target.stem
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
@@ -52,7 +54,7 @@ def start_target(target: Path, seconds: float) -> subprocess.Popen[bytes]:
 
 
 def ended(process: subprocess.Popen[bytes], latest: float) -> int:
-    """Status of a target that ends by itself; one that began late, on a busy machine, is stopped, which is no failure."""
+    """Wait for a target's exit status, until the time `latest`; one that is late, on a busy machine, is stopped, which is no failure."""
     try:
         return process.wait(timeout=max(0.0, latest - time.time()))
     except subprocess.TimeoutExpired:
@@ -62,24 +64,24 @@ def ended(process: subprocess.Popen[bytes], latest: float) -> int:
 
 
 def was_killed(status: int) -> bool:
-    """Whether a process did not end by itself or of a fault of its own: somebody, or the system, has ended it."""
-    return status in (*(-s for s in KILLS), INTERRUPTED)
+    """Whether a process was ended by a signal of another process or the system, not by itself or a fault of its own."""
+    return status in (*(-s for s in KILL_SIGNALS), INTERRUPT_STATUS)
 
 
-def artefacts(folder: Path, since: float) -> list[Path]:
-    """Inputs that a target has failed with in this run, oldest first."""
-    made = [(p.stat().st_mtime, p) for kind in KINDS for p in folder.glob(f"{kind}-*")]
+def artifacts(folder: Path, since: float) -> list[Path]:
+    """Failing inputs of a target in this run, oldest first."""
+    made = [(p.stat().st_mtime, p) for kind in ARTIFACT_KINDS for p in folder.glob(f"{kind}-*")]
     return [p for t, p in sorted(made) if t >= since]
 
 
 def environment(**more: str) -> dict[str, str]:
-    """With this checkout's modules in front, and its tests to be found."""
+    """Environment in which this checkout's modules and tests are found first."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
 
 
 def explore(paths: list[str], end: float, jobs: int) -> tuple[list[str], str]:
-    """Property tests, round after round, until it is time; ids of those that failed, and how they were ended from outside, if they were."""
+    """Run the property tests, round after round, until `end`. Returns ids of those that failed, and what was killed, if anything."""
     failed: list[str] = []
     rounds = 0
     while time.time() < end and not failed:
@@ -132,17 +134,17 @@ def main() -> int:
     elif not args.no_targets:
         running = {target: start_target(target, end - time.time()) for target in targets()}
     found = []
-    begun = time.time() - 1.0  # files know whole seconds only, in places
+    begun = time.time() - 1.0  # times of files may be whole seconds
     try:
         failed, cut = explore(args.paths, end, args.jobs)
         killed = [cut] if cut else []
         found += [f"{name}\n  BOTYARD_HYPOTHESIS=fuzz {sys.executable} -m pytest '{name}'" for name in failed]
         for target, process in running.items():
-            status = ended(process, end + GRACE)
+            status = ended(process, end + STOP_GRACE_S)
             folder = KEPT / target.stem
             said = (folder / "log").read_text("utf-8", "replace").splitlines()
             print("\n".join(said[-12:] if status else said[-4:]))
-            crashes = artefacts(folder, begun)
+            crashes = artifacts(folder, begun)
             if was_killed(status) and not crashes:
                 killed.append(f"{target.name} (status {status})")
             elif status:

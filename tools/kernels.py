@@ -1,6 +1,6 @@
 """``python -m tools.kernels``: compile all kernels into the shared library that comes with the package (`botyard.native.build`).
 
-Small worlds run first without the compiler, so that each entry is called once: that says which kinds of arguments it takes. Then each is
+Small worlds run first without the compiler, so that each entry is called once: its argument types are known from that call. Then each is
 compiled, several at a time.
 """
 
@@ -22,12 +22,12 @@ from botyard.native.kernels import ENTRIES
 from botyard.native.packages import CONVENTION, digest_of
 from botyard.native.shipped import FOLDER, TABLE, read_table, this_platform
 
-LONGEST: Final = ("move_masses", "allow", "cast", "advance")
-"""Begun first, so that no process is left with a long one at the end."""
+SLOWEST_ENTRIES: Final = ("move_masses", "allow", "cast", "advance")
+"""Entries that take longest to compile: they are begun first, so that all processes end at about the same time."""
 
 
 def call_all() -> None:
-    """Call each entry once."""
+    """Call each entry once, in Python, to learn its argument types."""
     from botyard.sim.warmup import warm_up
     from botyard.traffic.compare import compile_kernels
 
@@ -37,7 +37,7 @@ def call_all() -> None:
 
 
 def code_of(name: str) -> str:
-    """In a process of its own: the code of an entry, for LLVM."""
+    """LLVM code of an entry; run in a process of its own."""
     from botyard.native.build import module_of
 
     return module_of(ENTRIES[name])
@@ -62,7 +62,7 @@ def is_current(folder: Path, platform: str) -> bool:
 
 
 def _sources() -> set[str]:
-    """Hashes of what a library is made of."""
+    """Digests of the sources of a library."""
     import botyard.sim.warmup
     import botyard.traffic.compare  # noqa: F401  # all entries
 
@@ -95,9 +95,9 @@ def main() -> int:
     except RuntimeError as error:
         print(f"kernels: {error}; they are compiled at the first start", file=sys.stderr)
         return 0 if asked.if_possible else 1
-    names = sorted(ENTRIES, key=lambda name: not name.endswith(LONGEST))
+    names = sorted(ENTRIES, key=lambda name: not name.endswith(SLOWEST_ENTRIES))
     modules = []
-    processes = min(os.cpu_count() or 1, len(LONGEST))
+    processes = min(os.cpu_count() or 1, len(SLOWEST_ENTRIES))
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), call_all) as pool:
         for name, code in zip(names, pool.map(code_of, names), strict=True):
             modules.append(code)
@@ -108,7 +108,7 @@ def main() -> int:
             )
     print(f"\rkernels: optimising for {target.platform}, {target.cpu}" + " " * 40, end="", flush=True)
     made = build([ENTRIES[name] for name in names], modules, target, asked.folder)
-    if _sources() != sources:  # else the table would say of old code that it was made of the new sources
+    if _sources() != sources:  # the table has the new digests, but the code is that of the old sources
         (asked.folder / TABLE).unlink()
         print("\nkernels: their sources were changed meanwhile; build them again", file=sys.stderr)
         return 1

@@ -21,7 +21,7 @@ counts in ms, mm and degrees, Python in s, m and rad.
 
 
 def cell(text: str) -> str:
-    """Text of a table's cell."""
+    """Text of a table's cell, escaped."""
     return text.replace("|", "\\|")
 
 

@@ -27,7 +27,7 @@ only. How to connect: [howto/ros.md](../howto/ros.md).
 
 
 async def offered(profile: str) -> list[tuple[str, str, str, str]]:
-    """Everything of a profile."""
+    """Kind, name, type and description of all topics and services of a profile of names."""
     sim = Simulation.load("office", seed=1)
     spec = find_robot("p3dx-equipped").fitted(FiducialFinderSpec()).fitted(BlobFinderSpec())
     sim.add_robot(spec, "ann", pose=(10.0, 14.0, 0.0))

@@ -1,1 +1,1 @@
-"""Mutation testing: small errors are put into the code, one at a time, and the tests are asked whether they notice."""
+"""Mutation testing: small errors (mutants) are put into the code, one at a time, and the tests run to see whether one fails (kills it)."""

@@ -1,9 +1,9 @@
-"""Asks the tests whether they notice small errors: ``python -m tools.mutants --count 3000 --seed 1`` (``make mutants``).
+"""Mutation testing: ``python -m tools.mutants --count 3000 --seed 1`` (``make mutants``).
 
-Errors (`tools.mutants.changes`) are drawn by the seed from all that could be made in protocols, formats and the engine, without what Numba
-compiles. For each, the tests that carry out its statement are run, the quick ones first, in a process of its own
-(`tools.mutants.trial`). The score is the part that is noticed; a part of the others changes nothing that anybody could notice, so the
-score cannot reach 100 %. Results are kept as they come: the same command goes on where it was ended.
+Mutants (`tools.mutants.changes`) are drawn by the seed from all that could be made in protocols, formats and the engine, without what Numba
+compiles. For each, the tests that cover its statement are run, the quick ones first, in a process of its own (`tools.mutants.trial`). The
+score is the share of mutants that are killed; some of the others are equivalent to the original, so it cannot reach 100 %. Results are
+kept as they come: the same command goes on where it was ended.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Z95 = 1.959963984540054
 
 
 def files() -> list[Path]:
-    """Files that errors are put into: those of the layers named above without kernels, which Numba has compiled before."""
+    """Files that are mutated: those of the layers in `CODE` without kernels, which Numba has compiled."""
     found = [path for layer in CODE for path in (ROOT / "src/botyard" / layer).rglob("*.py")]
     return sorted(path for path in found if "kernels" not in path.parts and b"\n@kernel" not in path.read_bytes())
 
 
 def draw(count: int, seed: int, within: str = "") -> list[tuple[Change, bytes]]:
-    """So many different errors, each as likely as any other; with ``within``, only of files whose paths have that in them."""
+    """Draw `count` different mutants, all equally likely; `within`: only of files whose paths contain that."""
     pool: list[tuple[Change, bytes]] = []
     for path in files():
         name, source = path.relative_to(ROOT).as_posix(), path.read_bytes()
@@ -54,7 +54,7 @@ def draw(count: int, seed: int, within: str = "") -> list[tuple[Change, bytes]]:
 
 
 def interval(part: int, whole: int) -> tuple[float, float]:
-    """Wilson's interval of 95 % for a probability, from how often something has happened (Wilson, JASA 22, 1927)."""
+    """Wilson's confidence interval of 95 % for a proportion (Wilson, JASA 22, 1927)."""
     if whole == 0:
         return 0.0, 1.0
     p, z2 = part / whole, Z95 * Z95
@@ -64,7 +64,7 @@ def interval(part: int, whole: int) -> tuple[float, float]:
 
 
 def choose(record: covered.Record, change: Change, budget: float) -> tuple[list[str], float, bool]:
-    """Tests to ask, those of the same layer and the quick ones first; how long they take; whether these are all."""
+    """Tests to run, quick ones and those of the same layer first; how long they take, s; whether these are all that cover the mutant."""
     layer = f"tests/{Path(change.path).parts[2]}/"
     order = sorted(record.tests(change), key=lambda t: (record.seconds[t] * (1.0 if t.startswith(layer) else 3.0), t))
     taken, seconds = [], 0.0
@@ -82,7 +82,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def main() -> int:
-    """Ask; 0 unless tests fail by themselves."""
+    """Run; status 0 unless tests fail without a mutant."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=3000, help="how many errors are drawn")
     parser.add_argument("--seed", type=int, default=1, help="which ones")
@@ -130,12 +130,12 @@ def main() -> int:
 
 
 def key(change: Change) -> str:
-    """A name of an error within one state of the code."""
+    """Key of a mutant within one state of the code."""
     return f"{change.path}:{change.start}:{change.end}:{change.new}"
 
 
 def keep(journal: Path, known: dict[str, list[str]], change: Change, verdict: str, test: str) -> None:
-    """Remember what became of one, and say it."""
+    """Keep and print the outcome of a mutant."""
     known[key(change)] = [verdict, test]
     with journal.open("a", encoding="utf-8") as file:
         file.write(json.dumps([key(change), known[key(change)]]) + "\n")
@@ -143,7 +143,7 @@ def keep(journal: Path, known: dict[str, list[str]], change: Change, verdict: st
 
 
 def control(record: covered.Record, killers: set[str]) -> list[str]:
-    """Tests that have noticed something, but fail in such a process when nothing is wrong, too."""
+    """Tests that have killed a mutant, but fail in such a process without one, too."""
     tests = sorted(killers)
     if not tests:
         return []
@@ -153,7 +153,7 @@ def control(record: covered.Record, killers: set[str]) -> list[str]:
 
 
 def report(args: argparse.Namespace, asked: list[tuple[Change, bytes, str, str]], unfit: list[str], tests: int) -> None:
-    """Say what came of it, and write it down with all that were not noticed."""
+    """Print the score, and write it to a file with all mutants that survived."""
     asked = [item for item in asked if not (item[2] == "killed" and item[3] in unfit)]
     counts = Counter(verdict for *_, verdict, _ in asked)
     noticed = sum(counts[v] for v in NOTICED)

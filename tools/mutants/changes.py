@@ -1,8 +1,8 @@
-"""The small errors that are tried: each is a piece of a file's text and what takes its place.
+"""Mutation operators: each mutant is a span of a file's text and its replacement.
 
-They are changes of the text, found with the syntax tree, so that the rest of a file, its lines among it, stays as it is and a change is
-shown as a person would have made it. Not tried: texts for people (docstrings, messages, and every string that nothing is compared with
-or looked up by), annotations, `__all__`, and what is imported for annotations only.
+Spans are found with the syntax tree, but the text is changed, so that numbers of lines stay and a mutant is shown as a person would have
+written it. Not mutated: texts for people (docstrings, messages, and every string that nothing is compared with or looked up by),
+annotations, `__all__`, and imports for annotations only.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
 }
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 LOGS = {"debug", "info", "warning", "error", "exception", "warn"}
-"""Methods whose calls only tell somebody something."""
+"""Methods of loggers, whose calls are not mutated."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One error.
+    """One mutant.
 
     Attributes
     ----------
     path : str
         The file, as it was given.
     start, end : int
-        Which bytes of its UTF-8 text go.
+        Span of its UTF-8 text that is replaced, bytes.
     new : str
-        What comes instead.
+        The replacement.
     kind : str
-        What was done.
+        The mutation operator.
     lines : tuple of int
         First and last line of the statement (of a compound one: of its head) that it is in, from 1.
     function : tuple of int
         First and last line of the innermost function around it; (0, 0) at the level of the module or a class.
     at_import : bool
-        Whether it is carried out while the module is imported: a default value, a decorator, or what stands outside of functions.
+        Whether it is executed while the module is imported: a default value, a decorator, or code outside of functions.
     """
 
     path: str
@@ -74,11 +74,11 @@ class Change:
     at_import: bool
 
     def applied(self, source: bytes) -> bytes:
-        """The text with it."""
+        """The text of the mutated file."""
         return source[: self.start] + self.new.encode() + source[self.end :]
 
     def shown(self, source: bytes) -> tuple[str, str]:
-        """The lines that it changes, before and after, each with blanks between its words as one line."""
+        """The lines that it changes, before and after, each joined to one line."""
         after = self.applied(source)
         first = source.rfind(b"\n", 0, self.start) + 1
         last = source.find(b"\n", self.end)
@@ -266,12 +266,12 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def changes(path: str, source: bytes) -> list[Change]:
-    """All errors that are tried in one file, in the order of its text; see `is_real`."""
+    """All mutants of one file, in the order of its text; see `is_real`."""
     return list(_Finder(path, source).find())
 
 
 def is_real(change: Change, source: bytes) -> bool:
-    """Whether the file with it can be compiled, and is another program than it was."""
+    """Whether the mutated file compiles, and differs in its syntax tree."""
     try:
         compile(after := change.applied(source), change.path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):

@@ -1,6 +1,6 @@
-"""Which tests carry out which lines, and how long each takes: recorded once, and again when a file of the code or the tests changes.
+"""Coverage by test, and duration of each test: recorded once, and again when a file of the code or the tests changes.
 
-`coverage` writes down for every line the tests during which it was carried out. What other processes do that a test starts is not seen.
+`coverage` records for every line the tests that execute it (dynamic contexts). Processes that a test starts are not traced.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tools.mutants.changes import Change
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".mutants"
-"""What was recorded; not committed."""
+"""Folder of the records; not committed."""
 SUITE = (
     *(
         f"tests/{name}"
@@ -36,11 +36,11 @@ SUITE = (
     ),
     *(f"tests/test_{name}.py" for name in ("portable_numbers", "api", "api_errors", "state", "journal")),
 )
-"""Tests that are asked: those of what lies below the servers (`make test-layers`)."""
+"""Tests that are run: those of the layers below the servers (`make test-layers`)."""
 
 
 def pytest_runtest_logreport(report) -> None:  # type: ignore[no-untyped-def]
-    """As a plugin of pytest (``-p tools.mutants.covered``): a line for each part of each test."""
+    """Hook of pytest (``-p tools.mutants.covered``): writes a line for each phase of each test."""
     with Path(os.environ["BOTYARD_TIMES"]).open("a", encoding="utf-8") as file:
         file.write(json.dumps([report.nodeid, report.duration, report.outcome]) + "\n")
 
@@ -57,21 +57,21 @@ def state_of(tests: list[str]) -> str:
 
 @dataclass
 class Record:
-    """What a run of the tests has shown.
+    """Coverage and durations of a run of the tests.
 
     Attributes
     ----------
     seconds : dict of str to float
-        How long each test takes that has passed.
+        Duration of each test that has passed, s.
     lines : dict of str to dict of int to set of str
-        For each file, relative to the checkout, and line: the tests that carry it out.
+        For each file, relative to the checkout, and line: the tests that execute it.
     """
 
     seconds: dict[str, float]
     lines: dict[str, dict[int, set[str]]]
 
     def tests(self, change: Change) -> set[str]:
-        """Those that could notice: they carry out the statement; of what happens at the import, any line of the function or file."""
+        """Tests that cover a mutant: they execute its statement, or, for code that runs at import, any line of the function or file."""
         lines = self.lines.get(change.path, {})
 
         def of(first: int, last: int) -> set[str]:
@@ -84,7 +84,7 @@ class Record:
 
 
 def record(tests: list[str], jobs: int) -> Record:
-    """What the tests do; from the last time if nothing has changed since."""
+    """Record the tests; the last record if nothing has changed since."""
     folder = KEPT / state_of(tests)
     data, times = folder / "coverage", folder / "times"
     if not (folder / "complete").exists():
@@ -117,7 +117,7 @@ def record(tests: list[str], jobs: int) -> Record:
 
 
 def read(data: Path, times: Path) -> Record:
-    """A record from its files."""
+    """Read a record from its files."""
     seconds: dict[str, float] = {}
     bad = set()
     for line in times.read_text("utf-8").splitlines():

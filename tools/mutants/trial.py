@@ -1,9 +1,8 @@
-"""One mutant: a process of its own, in which a file is another one, runs tests until one fails.
+"""Trial of one mutant: a process of its own imports the mutated module and runs tests until one fails.
 
-The process is forked from one that has loaded what others have written (the compiler, pytest) and nothing of botyard, so a mutant costs
-little more than its tests. The changed text is put in while the module is imported: no file changes. It has limits of processor time,
-memory and size of files; its temporary files lie in a folder of its own, which is its working directory, too. Where there is no fork
-(Windows), this does not work.
+The process is forked from one that has imported third-party packages (the compiler, pytest) and nothing of botyard, so a mutant costs
+little more than its tests. The mutated text is supplied by an import hook: no file changes. Processor time, memory and size of files are
+limited; temporary files are in a folder of its own, which is its working directory, too. Needs fork (not on Windows).
 """
 
 from __future__ import annotations
@@ -26,25 +25,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType
 
-MEMORY = 6 << 30
-"""Bytes that a mutant may ask the system for."""
-LARGEST = 256 << 20
-"""Bytes of the largest file that it may write."""
-STARTING = 10.0
-"""Seconds of processor time for everything but the tests."""
+MAX_MEMORY = 6 << 30
+"""Address space of a mutant, bytes (RLIMIT_AS)."""
+MAX_FILE_SIZE = 256 << 20
+"""Size of a file that it may write, bytes (RLIMIT_FSIZE)."""
+STARTUP_CPU_S = 10.0
+"""Processor time for everything but the tests, s."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of it.
+    """Outcome of a trial.
 
     Attributes
     ----------
     verdict : str
-        ``killed`` (a test has failed), ``import`` (nothing could be run at all), ``limit`` (of time or memory, or the process died) or
+        ``killed`` (a test has failed), ``import`` (no test could be run), ``limit`` (of time or memory, or the process died) or
         ``survived``.
     test : str
-        The test that has failed, or what else is known.
+        The test that has failed, or how the process ended.
     """
 
     verdict: str
@@ -56,11 +55,11 @@ OTHERS = (
     "yaml", "PIL.Image", "PIL.ImageDraw", "platformdirs", "click", "shapely", "ezdxf", "svgelements", "rosbags.typesys",
     "starlette.applications", "uvicorn", "websockets", "rich", "pymunk", "asyncio", "email", "sqlite3", "xml.dom.minidom", "http.server",
 )  # fmt: skip
-"""What tests of botyard load of other packages, where it is there."""
+"""Third-party modules that the tests import, as far as they are installed."""
 
 
 def load_others() -> None:
-    """Load it once for all mutants."""
+    """Import `OTHERS`, once for all mutants."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in OTHERS:
@@ -69,7 +68,7 @@ def load_others() -> None:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Loads another text than the file's."""
+    """Loads a module from `text` instead of its file."""
 
     text = b""
 
@@ -96,7 +95,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Watcher:
-    """As a plugin of pytest: remembers which tests have failed."""
+    """Plugin of pytest that collects the tests that have failed."""
 
     def __init__(self) -> None:
         self.failed: list[str] = []
@@ -113,28 +112,28 @@ def module_name(path: str) -> str:
 
 
 class Trial:
-    """One that goes on. Made by a process with a single thread: of several, a fork takes only one along, but the locks of all.
+    """A running trial. Made by a process with a single thread: a fork copies one thread only, but the locks of all.
 
     Parameters
     ----------
     root : Path
         The checkout.
     path : str
-        The file, relative to it; ``text`` is what it says now, or None: nothing is changed.
+        The file, relative to it; ``text`` is its mutated text, or None: no mutant.
     tests : list of str
-        Their ids.
+        Ids of tests.
     seconds : float
-        How long they take when nothing is wrong, and each line is traced. Twice that, and `STARTING`, is how much processor time they
-        have; on the clock they have ten times as long, for a machine may be busy.
+        How long they take without a mutant, when each line is traced. Their limit of processor time is twice that, plus `STARTUP_CPU_S`;
+        on the clock it is ten times as long, for a machine may be busy.
     stop : bool
-        Whether the first failure is enough; else `Outcome.test` has a line for each.
+        Whether to stop at the first failure; else `Outcome.test` has a line for each.
     """
 
     def __init__(
         self, root: Path, path: str, text: bytes | None, tests: list[str], seconds: float, stop: bool = True
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="botyard-mutant-"))
-        limit = STARTING + 2.0 * seconds
+        limit = STARTUP_CPU_S + 2.0 * seconds
         self.until = time.monotonic() + 10.0 * limit
         sys.stdout.flush()
         self.child = os.fork()
@@ -145,7 +144,7 @@ class Trial:
                 os._exit(99)
 
     def poll(self) -> Outcome | None:
-        """What became of it; None while it goes on."""
+        """The outcome; None while the trial runs."""
         done, status = os.waitpid(self.child, os.WNOHANG)
         if done:
             self._clean()
@@ -158,7 +157,7 @@ class Trial:
         return outcome
 
     def end(self) -> int:
-        """End it now; its status."""
+        """Kill the process. Returns its wait status."""
         os.kill(self.child, signal.SIGKILL)
         status = os.waitpid(self.child, 0)[1]
         self._clean()
@@ -166,12 +165,12 @@ class Trial:
         return status
 
     def _clean(self) -> None:
-        """End what its tests have started and not ended."""
+        """Kill processes that its tests have left behind."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.child, signal.SIGKILL)
 
     def wait(self) -> Outcome:
-        """What became of it, when it has ended."""
+        """Wait for the outcome."""
         pause = 0.002
         while (outcome := self.poll()) is None:
             time.sleep(pause)
@@ -188,8 +187,8 @@ def _child(root: Path, path: str, text: bytes | None, tests: list[str], folder: 
     tempfile.tempdir = str(folder)
     os.chdir(folder)
     resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 5))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_SIZE, MAX_FILE_SIZE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.pycache_prefix = str(root / ".mutants" / "compiled")
     sys.path[:0] = [str(root), str(root / "src")]
@@ -198,7 +197,7 @@ def _child(root: Path, path: str, text: bytes | None, tests: list[str], folder: 
     import pytest
 
     watcher = _Watcher()
-    # asserts as they are: else pytest would compile in its own way what has been loaded
+    # without pytest's rewriting of asserts, which would compile the tests anew
     options = [
         "-q",
         "--assert=plain",
