@@ -58,36 +58,36 @@ class Option:
     Attributes
     ----------
     name : str
-        Its field of `RunOptions`.
+        Name of its field of `RunOptions`.
     section : str
-        Of the help text, and of the reference.
+        Its section in the help text and the reference.
     flags : tuple of str
         Its spellings on the command line. None: it is the command's argument.
     kind : Kind
-        What values it takes.
+        Type of its values.
     default : object
         Default value.
     many : bool
-        It may be given several times, and has a tuple of values.
+        Whether it may be given several times; its value is a tuple then.
     world : bool
         Whether a world file may set it (`botyard.formats.worldoptions`): it describes the world or its pace. Never true for what names a
         file, an address, a port or a token, opens or closes something, or belongs to the log or the page.
     keyword : str, optional
-        Of `botyard.serve`.
+        Its keyword of `botyard.serve`.
     negated : bool
-        The keyword says the opposite: `page=True` is the option ``--no-gui`` not given.
+        Whether the keyword is the opposite of the option: `page=True` means that ``--no-gui`` is not given.
     serve_default : object
-        The option's value where a program that calls `botyard.serve` says none.
+        Its default for `botyard.serve`.
     instead : str
-        Without a keyword: what a program says, or why it says nothing.
+        Without a keyword: what a program uses instead, or why it needs nothing.
     metavar, help : str
         For the help text.
     about : str
-        What the reference says of the keyword, where the help text does not fit.
+        Description of the keyword for the reference, where the help text does not fit.
     bare : object
-        Its value when the command line says the option without one.
+        Its value when it is given on the command line without one.
     hidden : bool
-        Not in the help text, and not in configuration files.
+        Whether it is left out of the help text and not allowed in configuration files.
     """
 
     name: str
@@ -113,12 +113,12 @@ class Option:
         return next((f[2:].partition("/")[0] for f in self.flags if f.startswith("--")), self.name)
 
     def of(self, value: object) -> Any:
-        """The option's value, of one of the keyword; None leaves what has no value of its own as it is.
+        """Convert a value of the keyword to the option's; None stays None where that is the default.
 
         Raises
         ------
         ArgumentError
-            It cannot have it.
+            The value is not valid.
         """
         what = self.keyword or self.name
         if value is None and self.default is None:
@@ -150,9 +150,10 @@ def option(
     bare: Any = None,
     hidden: bool = False,
 ) -> Any:
-    """Declare an option, see `Option`; whoever adds one has to say whether a world may set it, and whether `botyard.serve` has it.
+    """Declare an option of `RunOptions`. `serve`: whether `botyard.serve` has it, or its keyword there; the others are those of `Option`.
 
-    `serve` is its keyword if that is not its name.
+    It has more than twelve parameters because each is a column of the table of options: a record to hold them would be `Option` once more.
+    `world` and `serve` have no defaults, so that both are decided for every new option.
     """
     if default is _UNSET:
         default = () if many else False if isinstance(kind, Flag) else None
