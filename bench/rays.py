@@ -47,7 +47,7 @@ def scene_with_lasers(
     rays: int = RAYS,
     noise: float = 0.0,
 ) -> tuple[Engine, RangeDevices]:
-    """Robots at random free places of a map, that of the anchors unless another is given, each with a laser over 180°."""
+    """Robots at random free places of a map, by default that of the recorded figures, each with a laser over 180°."""
     scene = load_scene(map_path()[0]) if scene is None else scene
     devices = RangeDevices(threads)
     engine = Engine(scene, senses=(devices,))
@@ -68,7 +68,7 @@ def scene_with_lasers(
 
 
 def interleaved(runs: dict[str, Callable[[], object]], rounds: int = 15) -> dict[str, float]:
-    """Least CPU seconds of each, taken in turns, so that a busy machine disturbs all alike."""
+    """CPU seconds of each run, the least of several, taken in turns, so that other load affects all alike."""
     best = dict.fromkeys(runs, math.inf)
     for run in runs.values():
         run()

@@ -177,7 +177,7 @@ class Honest(threading.Thread):
 
 
 def mutated(rng: random.Random) -> bytes:
-    """A packet with something wrong with it, or with nothing."""
+    """A packet, intact or mutated."""
     number = rng.randrange(256)
     data = bytearray(
         command(
@@ -202,9 +202,9 @@ def mutated(rng: random.Random) -> bytes:
 
 
 def attack(first: int, count: int, packets: int, seed: int) -> None:
-    """Hostile clients, as a process: send as fast as they are let, and hardly read."""
+    """Hostile clients, in a process of their own: send as fast as they are read, and hardly read themselves."""
     rng = random.Random(seed)
-    # a session that is closed takes no more packets: what it is sent would not count
+    # without CLOSE: a closed session reads no more packets, so they would not count
     stock = [data for data in (mutated(rng) for _ in range(20_000)) if all(p.id != 2 for p in Parser().receive(data))]
     selector = selectors.DefaultSelector()
 
@@ -300,7 +300,7 @@ VIEWERS: tuple[tuple[str, str, int, float], ...] = (
 
 
 def viewer(seconds: float = 20.0) -> None:
-    """Honest clients while onlookers and strangers load the page's server; how long one with the token needs to get in."""
+    """Honest clients while viewers and strangers load the page's server; time until a viewer with the token gets in."""
     page, token = PORT - 2, "bench"
     options = ("--gui-port", str(page), "--gui-token", token, "--no-browser", "--start", "random")
     with Simulator("-m", "office", *options, *["-r", "p3dx"] * 20) as sim:
@@ -402,7 +402,7 @@ def _flooded(what: str, seconds: float, robots: Sequence[str], honest: int, atta
 
 
 def _beside(code: str, seconds: float) -> str:
-    """What a process of attackers says at its end."""
+    """Output of a process of attackers at its end."""
     done = subprocess.run(
         [sys.executable, "-c", f"from bench.reliability import {code.partition('(')[0]}; print({code})"], capture_output=True, text=True,
         timeout=seconds + 300.0, check=False,
@@ -411,7 +411,7 @@ def _beside(code: str, seconds: float) -> str:
 
 
 def send_for(first: int, count: int, seconds: float, kind: str) -> str:
-    """Clients that send one kind of command as fast as they are let, as a process."""
+    """Clients that send one kind of command as fast as it is read, in a process of their own."""
     rng = random.Random(1)
 
     def packets() -> bytes:
@@ -450,7 +450,7 @@ def send_for(first: int, count: int, seconds: float, kind: str) -> str:
 
 
 def come_and_go(port: int, at_once: int, a_second: float, seconds: float) -> str:
-    """Clients of a factory, as a process: so many at once, and then so many a second that come and go."""
+    """Clients of a factory, in a process of their own: a burst, and then clients that come and go at a rate."""
     hello = frame(0) + frame(1) + frame(2) + command(1, 1) + command(4, 1) + command(230, 1)
     selector = selectors.DefaultSelector()
     visits, served, most, turn = 0, 0, 0.0, 0.0
@@ -501,7 +501,7 @@ def come_and_go(port: int, at_once: int, a_second: float, seconds: float) -> str
 
 
 def reconfigure(seconds: float = 20.0) -> None:
-    """100 clients change the rays of their lasers as fast as they are let."""
+    """100 clients change the rays of their lasers as fast as they are read."""
     _flooded(
         "laser settings",
         seconds,
@@ -688,7 +688,7 @@ def maps(points: int = 200_000) -> None:
 
 
 def _alone(count: int, seconds: float = 15.0) -> str:
-    """What honest clients see while nobody disturbs them but the machine."""
+    """Baseline: gaps of honest clients without any attack."""
     honest = Honest(list(range(PORT + 1, PORT + 1 + count)))
     honest.start()
     time.sleep(seconds)
@@ -720,7 +720,7 @@ def _ask_for_map(client: PioneerClient, name: str) -> int:
 
 
 def uploads(rounds: int = 1) -> None:
-    """Files that expand, hang or are wrong, by the page and by a client, while others drive."""
+    """Decompression bombs, slow and malformed files, by the page and by a client, while others drive."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         files = badmaps.bad_maps()
         Path(folder, "tmp").mkdir()
@@ -924,7 +924,7 @@ def _gone_half_way() -> str:
 
 
 def _clock_jumps() -> str:
-    """By the fake clock of a null modem: the session's clock jumps an hour on."""
+    """By the fake clock of a null modem: the session's clock jumps ahead by an hour."""
     from botyard.protocols.pioneer.conversation import PioneerSettings
     from botyard.protocols.pioneer.session import Session
     from botyard.sim.simulation import Simulation
@@ -958,7 +958,7 @@ FAULTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
 
 
 def faults() -> None:
-    """What is promised, and what is seen."""
+    """Inject each fault; print what is promised and what is observed."""
     for what, promised, run in FAULTS:
         print(f"{what}\n    promised: {promised}\n    seen:     {run()}", flush=True)
 

@@ -147,7 +147,7 @@ def cpu_of(pid: int) -> float:
 
 
 def run(command: list[str], reader_code: str = "") -> tuple[float, str]:
-    """% of a core that a program takes, and what the reader got."""
+    """CPU of a program, % of a core, and the messages that its reader received."""
     program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     reader = None
     try:

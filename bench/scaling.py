@@ -48,7 +48,7 @@ def scans(scene: Scene, rays: int, r_max: float, n: int = 300) -> float:
 
 
 def by_rays(rays: int) -> Row:
-    """One number of rays per scan, in the map of the anchors."""
+    """One number of rays per scan, in the map of the recorded figures."""
     return {"at": rays, "cost": scans(load_scene(map_path()[0]), rays, 8.0)}
 
 
@@ -94,7 +94,7 @@ def by_clients(n: int) -> Row:
 
 
 def draw(robots: dict[str, list[Row]], rays: list[Row], points: list[Row], served: list[Row]) -> None:
-    """The picture."""
+    """Draw the curves of all results."""
     try:
         import matplotlib
     except ImportError:

@@ -95,7 +95,7 @@ def arena(n: int) -> tuple[Scene, np.ndarray]:
 
 
 def bitmap(name: str) -> Scene | None:
-    """The outlines of the dark pixels; None without the shared data."""
+    """Outlines of the dark pixels of a picture; None without the shared data."""
     file, (width, height) = BITMAPS[name]
     path = SHARED / "data/worlds/bitmaps" / file
     if not path.exists():
@@ -109,7 +109,7 @@ def bitmap(name: str) -> Scene | None:
 
 
 def free_poses(scene: Scene, n: int) -> np.ndarray:
-    """Random poses with room around them, apart from each other, in the largest connected part inside of the walls."""
+    """Random poses with free space around them, apart from each other, in the largest connected free area within the walls."""
     trial = Simulation(scene)
     side = 2 * CLEARANCE
     probe = RobotSpec(
@@ -244,7 +244,7 @@ def main() -> None:
         "   scene              sensor  robots   CPU s/sim s   M rays/CPU s   x real time   stalled     MB   Stage there  x Stage   floor"
     )
     for name, sensor, n, seconds, stage, floor in ROWS:
-        # twice: a shared machine has slow times that last longer than a run
+        # twice: on a shared machine slow phases may last longer than a run
         runs = [apart("bench.scenes", f"measure({name!r}, {sensor!r}, {n}, {seconds})") for _ in range(2)]
         r = None if runs[0] is None else min(runs, key=lambda run: run["cpu"])
         yardstick.measure()

@@ -35,7 +35,7 @@ def random_task(robots: int, sectors: int = SECTORS, density: float = 0.5, seed:
 
 
 def reference(robots: int, events: int) -> float:
-    """Events a second of a queue in plain Python."""
+    """Events a second of an event queue in plain Python."""
     queue = [(float(i), i) for i in range(robots)]
     heapq.heapify(queue)
     begin = time.perf_counter()
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def banker() -> None:
-    """How long a decision of the Banker takes: 100 robots × 20 stages."""
+    """Time of a decision of the banker's algorithm: 100 robots × 20 stages."""
     traffic = Traffic(random_task(100, 20, 1.0), find_supervisor("bankers"), log=False)
     w = traffic.world
     k.begin(w)

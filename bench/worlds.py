@@ -25,7 +25,7 @@ def picture(kind: str) -> np.ndarray:
 
 
 def read(path: str) -> dict[str, Any]:
-    """What reading a file and sorting it into a grid costs."""
+    """Wall seconds and memory of reading a file and building its grid."""
     from botyard.engine.build import build_grid
     from botyard.formats.registry import load_scene
 
@@ -47,13 +47,13 @@ def read(path: str) -> dict[str, Any]:
 
 
 def _memory() -> float:
-    """Most memory so far, MB; of this program alone (getrusage counts what its parent had, too)."""
+    """Peak memory so far, MB, of this process alone (getrusage counts that of its parent before the fork, too)."""
     (line,) = [x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM")]
     return int(line.split()[1]) / 1024
 
 
 def robots(path: str) -> dict[str, Any]:
-    """What a scenario of many robots costs."""
+    """Wall seconds and memory of reading a scenario of many robots."""
     from botyard.sim.simulation import Simulation
 
     Simulation.load("office").add_robot("p3dx")

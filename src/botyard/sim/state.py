@@ -439,7 +439,7 @@ def _tables(sim: Restorable, roster: _Roster) -> list[Table]:
 def _check_roster(
     roster: _Roster, models: Mapping[bytes, RobotSpec | BoxObject], sim: Restorable, budget: Budget
 ) -> None:
-    """Check the names, numbers and starts of bodies, and that the rows of tables are those of their devices."""
+    """Check names, number and starts of bodies, and that the rows of tables are those of their devices."""
     names = {body.name for body in roster.bodies}
     if len(names) != len(roster.bodies) or not all(map(is_name, names)):
         raise StateError("state: it tells twice of a body, or of one without a name")
@@ -454,6 +454,11 @@ def _check_roster(
             all(map(math.isfinite, body.start)) and max(map(abs, body.start[:2])) <= commands.MAX_COORDINATE
         ):
             raise StateError(f"state: {body.name} was added nowhere")
+    _check_rows(roster, robots, sim)
+
+
+def _check_rows(roster: _Roster, robots: Mapping[str, RobotSpec | BoxObject], sim: Restorable) -> None:
+    """Check that tables have a row for each device of these robots, by name, and no others; joints may be fewer."""
     described = cast(Described, sim._known.objects[roster.described])
     wanted = {Batteries.name: set(robots), Boards.name: set(robots), Joints.name: set(map(joint_key, described.joints)),
               Grippers.name: {n for n, m in robots.items() if isinstance(m, RobotSpec) and m.gripper is not None}}  # fmt: skip
