@@ -261,6 +261,39 @@ def drive(topic: str, v: float, w: float, seconds: float, stamped: bool = False)
         time.sleep(0.05)
 
 
+def latch(topic: str, text: str, times: int, seconds: float) -> None:
+    """Offer a text, so often repeated, to readers that come later, too."""
+    writer: Any = DataWriter(participant, Topic(participant, f"rt{topic}", Text), LATCHED)
+    writer.write(Text(text * times))
+    time.sleep(seconds)
+
+
+def read(topic: str, latched: bool, count: int, seconds: float = 60.0) -> list[str]:
+    """So many texts."""
+    reader: Any = DataReader(participant, Topic(participant, f"rt{topic}", Text), LATCHED if latched else RELIABLE)
+    texts: list[str] = []
+    end = time.monotonic() + seconds
+    while len(texts) < count and time.monotonic() < end:
+        texts += [m.data for m in reader.take(N=100)]
+        time.sleep(0.01)
+    return texts
+
+
+def serve(name: str, count: int, seconds: float = 60.0) -> int:
+    """Answer so many calls of a Trigger, as a server of rmw_cyclonedds_cpp."""
+    reader: Any = DataReader(participant, Topic(participant, f"rq{name}Request", TriggerRequest), RELIABLE)
+    writer: Any = DataWriter(participant, Topic(participant, f"rr{name}Reply", TriggerResponse), RELIABLE)
+    served = 0
+    end = time.monotonic() + seconds
+    while served < count and time.monotonic() < end:
+        for request in reader.take(N=10):
+            writer.write(TriggerResponse(request.rmw_guid, request.rmw_seq, True, "cyclone"))
+            served += 1
+        time.sleep(0.002)
+    time.sleep(1.0)
+    return served
+
+
 def clock(seconds: float) -> list[float]:
     """The clocks that come in some time."""
     reader: Any = DataReader(participant, Topic(participant, "rt/clock", Clock), RELIABLE)

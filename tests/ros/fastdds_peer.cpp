@@ -1,7 +1,7 @@
 // A peer on eProsima Fast DDS, the middleware that ROS 2 uses by default, so that another implementation than ours judges what is sent.
 //   fastdds_peer SECONDS [sub TOPIC TYPE QOS]... [pub TOPIC TYPE HEX]... [latch TOPIC TYPE HEX]...
 // QOS: r reliable or b best effort, then v volatile or t transient local, then how many messages are wanted at least: it listens for so
-// many seconds, and then until all have come. HEX: CDR with its header; written ten times a second;
+// many seconds, and then until all have come. HEX: CDR with its header, or @FILE with its bytes; written ten times a second;
 // latch offers it to readers that come later, too.
 // Says what writers it discovers (WRITER topic type user-data) and, at the end, what came (GOT topic count last-as-hex).
 #include <fastdds/dds/domain/DomainParticipant.hpp>
@@ -20,6 +20,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -107,7 +109,11 @@ int main(int argc, char** argv) {
       if (rest.size() > 2) least[topic_name] = std::stoi(rest.substr(2));
     } else {
       Bytes bytes;
-      for (size_t k = 0; k + 1 < rest.size(); k += 2) bytes.push_back(std::stoi(rest.substr(k, 2), nullptr, 16));
+      if (rest[0] == '@') {
+        std::ifstream file(rest.substr(1), std::ios::binary);
+        bytes.assign(std::istreambuf_iterator<char>(file), {});
+      } else
+        for (size_t k = 0; k + 1 < rest.size(); k += 2) bytes.push_back(std::stoi(rest.substr(k, 2), nullptr, 16));
       fast::DataWriterQos qos;
       qos.reliability().kind = fast::RELIABLE_RELIABILITY_QOS;
       if (what == "latch") qos.durability().kind = fast::TRANSIENT_LOCAL_DURABILITY_QOS;

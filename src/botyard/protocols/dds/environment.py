@@ -1,15 +1,16 @@
-"""Domain and discovery range from ROS 2's environment variables, as a configuration of Cyclone DDS (reference ros.md §4)."""
+"""Domain and discovery range from ROS 2's environment variables (reference ros.md §4)."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from botyard.errors import WorldError
+from botyard.protocols.rtps.guids import GROUP, LOOPBACK, Address, discovery_port, unicast_port
 
 RANGES: Final = ("SUBNET", "LOCALHOST", "OFF", "SYSTEM_DEFAULT")
 DISTROS: Final = {
@@ -19,8 +20,17 @@ DISTROS: Final = {
 LAST_DOMAIN: Final = 232
 MAX_SAMPLE: Final = 256 << 20
 """Longest sample that Cyclone reassembles or sends, bytes: a map has a byte for each cell."""
-_PARTICIPANTS: Final = 32
+PARTICIPANTS: Final = 32
 """Participants per machine that are probed without multicast (as by rmw_cyclonedds)."""
+_UNSERVED: Final = {
+    "ROS_DISCOVERY_SERVER": "a discovery server of Fast DDS",
+    "ROS_SUPER_CLIENT": "a discovery server of Fast DDS",
+    "ROS2_EASY_MODE": "the easy mode of Fast DDS",
+    "FASTRTPS_DEFAULT_PROFILES_FILE": "a profile of Fast DDS",
+    "FASTDDS_DEFAULT_PROFILES_FILE": "a profile of Fast DDS",
+    "CYCLONEDDS_URI": "a configuration of Cyclone DDS",
+}
+"""Variables of other implementations, and what they name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,33 @@ class Environment:
         peers = tuple(p for p in re.split(r"[;,\s]+", variables.get("ROS_STATIC_PEERS", "")) if p)
         return cls(domain, reach, peers)
 
+    def announce_to(self, peers: Iterable[str]) -> list[Address]:
+        """Where a participant announces itself.
+
+        Parameters
+        ----------
+        peers : iterable of str
+            The static peers' addresses, in numbers.
+        """
+        if self.reach == "OFF":
+            return []
+        hosts = [LOOPBACK] if self.reach == "LOCALHOST" else []
+        hosts += [host for host in peers if host not in hosts]
+        return [
+            (GROUP, discovery_port(self.domain)),
+            *((host, unicast_port(self.domain, index)) for host in hosts for index in range(PARTICIPANTS)),
+        ]
+
+    @staticmethod
+    def unserved(variables: Mapping[str, str] = os.environ) -> list[str]:
+        """What the variables ask for and a participant of our own does not do, for people."""
+        found = [f"{name} names {what}, which is not used" for name, what in _UNSERVED.items() if variables.get(name)]
+        if variables.get("ROS_SECURITY_ENABLE", "").strip().lower() == "true":
+            found.append(
+                "ROS_SECURITY_ENABLE: security enclaves are not supported; only programs without security are met"
+            )
+        return found
+
     def configuration(self) -> str:
         """Cyclone's XML.
 
@@ -85,7 +122,7 @@ class Environment:
             peers = []
             discovery += f"<Tag>botyard-{os.getpid()}</Tag>"
         if self.reach == "LOCALHOST" or peers:
-            discovery += f"<ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>{_PARTICIPANTS}</MaxAutoParticipantIndex>"
+            discovery += f"<ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>{PARTICIPANTS}</MaxAutoParticipantIndex>"
         if peers:
             discovery += "<Peers>" + "".join(f"<Peer address={quoteattr(p)}/>" for p in peers) + "</Peers>"
         return (

@@ -25,7 +25,7 @@ from botyard.protocols.rtps.limits import (
 from botyard.protocols.rtps.outbox import Outbox, Place
 from botyard.protocols.rtps.peers import Peer
 from botyard.protocols.rtps.qos import Durability, Qos, mismatch
-from botyard.protocols.rtps.reader import Inbox, Reader, Sample, WriterProxy
+from botyard.protocols.rtps.reader import Inbox, Reader, Sample, WriterProxy, first_base
 from botyard.protocols.rtps.wire import MalformedError
 from botyard.protocols.rtps.writer import Heralds, InstanceWriter, Writer
 from botyard.protocols.tokenbucket import RateLimit
@@ -263,7 +263,7 @@ class Discovery:
                 parts.append(self.writers[ours].greeting(theirs))
         for ours, theirs, bit in _READERS[:2]:
             if peer.data.builtin & bit:
-                parts.append(wire.acknack(ours, theirs, 1, (), peer.greetings))
+                parts.append(wire.acknack(ours, theirs, first_base(peer.data.vendor), (), peer.greetings))
         for address in peer.data.metatraffic[:MAX_GREETED_LOCATORS]:
             self._outbox.send(address, *parts)
 
@@ -284,7 +284,7 @@ class Discovery:
                 self.writers[ours].match(about, place, now)
         for ours, theirs, bit in _READERS:
             if peer.data.builtin & bit:
-                about = EndpointData(peer.prefix + theirs, "", "", _BUILTIN_QOS)
+                about = EndpointData(peer.prefix + theirs, "", "", _BUILTIN_QOS, vendor=peer.data.vendor)
                 self._route(self.readers[ours].match(about, place, now, peer.greetings))
         self._events.add(EventKind.MET, peer.data.guid, f"participant at {host}, vendor {peer.data.vendor.hex('.')}")
 

@@ -89,6 +89,6 @@ MAX_DISPOSALS: Final = 4096
 MAX_GREETINGS: Final = 8
 """Greetings to a participant that does not answer, after which its next announcement is waited for."""
 MAX_UNANSWERED: Final = 10
-"""A reader that has not answered so many heartbeats is not waited for until it speaks."""
+"""A reader that has not answered so many heartbeats keeps nothing from being dropped, until it speaks."""
 MAX_EVENTS: Final = 256
 """Events that are kept until somebody asks for them; then the oldest are dropped."""

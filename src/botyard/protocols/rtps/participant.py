@@ -64,6 +64,8 @@ class Participant:
         16 bytes.
     epoch : float
         See above; may be set when the system's clock was.
+    now : float
+        The time that it was last told, s.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class Participant:
         self.epoch = epoch
         self._prefix = prefix
         self._addresses = tuple(addresses)
-        self._now = now
+        self.now = now
         self._events = Events()
         self._outbox = Outbox(prefix, {*hosts, *(host for host, _ in addresses)}, now)
         self._outbox.stamp(now, now + epoch)
@@ -214,7 +216,7 @@ class Participant:
 
     def due(self, now: float) -> float:
         """Do what is due, and make datagrams of all that was written; when to call it next, s."""
-        self._now = now
+        self.now = now
         self._outbox.stamp(now, now + self.epoch)
         later = self._discovery.due(now)
         heralds, inbox = self._heralds, self._inbox
@@ -262,7 +264,7 @@ class Participant:
         prefix = packet[8:20]
         if prefix == self._prefix:
             return
-        self._now = now
+        self.now = now
         self._outbox.stamp(now, now + self.epoch)
         try:
             self._message(packet, prefix, source, now)

@@ -30,6 +30,11 @@ FRAGMENTS_PAUSE_S: Final = 0.02
 """Fragments are asked for when none has come for this long, s."""
 
 
+def first_base(vendor: bytes) -> int:
+    """Base of the first ACKNACK to a writer, which asks for a HEARTBEAT: Fast DDS answers 0 alone, Cyclone wants a valid number."""
+    return 0 if vendor == wire.VENDOR_FAST else 1
+
+
 class Sample(NamedTuple):
     """A sample.
 
@@ -104,13 +109,27 @@ class WriterProxy:
     """
 
     __slots__ = (
-        "_acks", "_asked", "_beats", "_held_bytes", "assemblies", "entity", "guid", "held", "is_reliable", "last", "next", "place",
-        "prefix", "reader",
+        "_acks",
+        "_asked",
+        "_beats",
+        "_held_bytes",
+        "_vendor",
+        "assemblies",
+        "entity",
+        "guid",
+        "held",
+        "is_reliable",
+        "last",
+        "next",
+        "place",
+        "prefix",
+        "reader",
     )  # fmt: skip
 
-    def __init__(self, reader: Reader, guid: bytes, place: Place, is_reliable: bool, acks: int) -> None:
+    def __init__(self, reader: Reader, writer: EndpointData, place: Place, is_reliable: bool, acks: int) -> None:
         self.reader = reader
-        self.guid, self.prefix, self.entity = guid, guid[:12], guid[12:]
+        self.guid, self.prefix, self.entity = writer.guid, writer.guid[:12], writer.guid[12:]
+        self._vendor = writer.vendor
         self.place = place
         self.is_reliable = is_reliable
         self.next = self.last = 0
@@ -131,7 +150,8 @@ class WriterProxy:
             self.next = number + 1
             if sample is not None:
                 self.reader.take(sample)
-        elif number == self.next:
+        elif number == (self.next or 1):  # nothing comes before the first
+            self.next = number
             self.next += 1
             self._asked = 0
             if sample is not None:
@@ -216,7 +236,7 @@ class WriterProxy:
 
     def _answer(self, missing: tuple[int, ...] | list[int], is_final: bool) -> None:
         self._acks = self._acks % wire.MAX_COUNT + 1
-        base = max(self.next, 1)
+        base = self.next or first_base(self._vendor)
         self.place.add(wire.acknack(self.reader.entity, self.entity, base, missing, self._acks, is_final), self.prefix)
 
     def greet(self, now: float) -> None:
@@ -357,7 +377,7 @@ class Reader:
     def match(self, writer: EndpointData, place: Place, now: float, acks: int = 0) -> WriterProxy:
         """A writer has come; `acks`: ACKNACKs that it has been sent before."""
         is_reliable = writer.qos.reliable and self.data.qos.reliable
-        proxy = self._proxies[writer.guid] = WriterProxy(self, writer.guid, place, is_reliable, acks)
+        proxy = self._proxies[writer.guid] = WriterProxy(self, writer, place, is_reliable, acks)
         self.matched[writer.guid] = writer
         proxy.greet(now)
         self.changed()

@@ -18,6 +18,7 @@ VERSION: Final = b"\x02\x03"
 """Protocol version of what we send: 2.3."""
 VENDOR: Final = b"\x01\xff"
 """An unassigned vendor id: with another's id, peers would expect that vendor's private parameters."""
+VENDOR_FAST: Final = b"\x01\x0f"
 VENDOR_CYCLONE: Final = b"\x01\x10"
 HEADER_BYTES: Final = 20
 PREFIX_BYTES: Final = 12

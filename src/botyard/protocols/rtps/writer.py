@@ -96,7 +96,7 @@ class ReaderProxy:
 
     @property
     def is_silent(self) -> bool:
-        """Whether it is not waited for."""
+        """Whether nothing is kept on its account; it is still asked now and then, until its participant's lease ends."""
         return self.unanswered >= MAX_UNANSWERED
 
     def may_have(self, number: int, size: int, now: float) -> bool:
@@ -328,10 +328,10 @@ class Writer(Generic[H]):
         self._wait(now)
 
     def remind(self, now: float) -> bool:
-        """Demand an answer of readers that have not acknowledged all; False: there are none."""
+        """Demand an answer of readers that have not acknowledged all, ever less often; False: there are none."""
         self._reminded += 1
         self.remind_at = now + min(REMIND_AFTER_S * (1 << min(self._reminded, 8)), REMIND_AT_MOST_S)
-        lacking = [p for p in self._reliable if p.acked < max(self._broadcast, p.wanted) and not p.is_silent]
+        lacking = [p for p in self._reliable if p.acked < max(self._broadcast, p.wanted)]
         for proxy in lacking:
             if not any(place is proxy.place for place, _ in self._sending):
                 self._heartbeat(proxy, final=False)
@@ -352,6 +352,7 @@ class Writer(Generic[H]):
         if said.missing:
             proxy.requested = [n for n in reversed(said.missing) if n <= self.number]
             self._serve(proxy)
+            self._wait(now)
         elif said.base <= 1 and not is_final:  # "I am here"
             self._heartbeat(proxy, final=False)
             if proxy.acked < self.number:

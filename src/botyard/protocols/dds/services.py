@@ -1,0 +1,294 @@
+"""Services of ROS 2 over RTPS, for clients and servers of both implementations (reference rtps.md §12).
+
+rmw_fastrtps names the client and the request in inline QoS (related sample identity); rmw_cyclonedds puts 16 bytes between the CDR header
+and the body (`botyard.protocols.dds.requests`). A response goes to the reader that has asked and to no other: a client of one kind would
+misread the responses of the other kind.
+
+What ROS 2 makes of DDS is in this package; `botyard.protocols.rtps` knows nothing of ROS.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from botyard.errors import PeerError
+from botyard.protocols.dds import naming
+from botyard.protocols.dds.requests import CDR_HEADER, HEADER, Request, join_response, split_request
+from botyard.protocols.rtps.discoverydata import EndpointData
+from botyard.protocols.rtps.limits import MAX_SAMPLE_BYTES
+from botyard.protocols.rtps.parameters import Identity, related_identity
+from botyard.protocols.rtps.participant import Participant
+from botyard.protocols.rtps.qos import Qos
+from botyard.protocols.rtps.reader import Sample
+from botyard.protocols.rtps.wire import UNKNOWN_NUMBER, VENDOR_CYCLONE
+
+SERVER_QOS: Final = Qos(depth=1000)
+"""Of both ends of a server: responses for many clients wait in one history."""
+CLIENT_QOS: Final = Qos(depth=10)
+MAX_WAITING: Final = 256
+"""Most responses that wait for the reader of their client to be found."""
+WAIT_S: Final = 1.0
+"""How long they wait, s."""
+MAX_CALLS: Final = 1024
+"""Most calls of a client that are not answered."""
+_CLIENT_ID: Final = b"clientid="
+
+
+class Call(NamedTuple):
+    """A request of a client.
+
+    Attributes
+    ----------
+    body : bytes
+        CDR with its 4 bytes of encapsulation.
+    sample : Sample
+        As it came.
+    header : Request or None
+        rmw_cyclonedds's header; None: the client is one of rmw_fastrtps.
+    """
+
+    body: bytes
+    sample: Sample
+    header: Request | None
+
+
+def _names_client(endpoint: EndpointData) -> bytes:
+    """The client's part of user data, by which rmw_cyclonedds pairs a client's ends; empty without one."""
+    _, mark, rest = endpoint.user_data.partition(_CLIENT_ID)
+    return mark + rest.partition(b";")[0]
+
+
+def _is_cyclone(endpoint: EndpointData | None) -> bool:
+    return endpoint is not None and (endpoint.vendor == VENDOR_CYCLONE or bool(_names_client(endpoint)))
+
+
+class ServiceServer:
+    """A service.
+
+    Parameters
+    ----------
+    participant : Participant
+    name : str
+        ROS name.
+    request, response : str
+        ROS 2 names of the types, such as ``std_srvs/srv/Trigger_Request``.
+    take : callable
+        Called with each `Call`; it is answered by `answer`, at once or later.
+    refuse : callable
+        Called with a text when a request cannot be answered.
+    now : float
+        s.
+    identity : bytes
+        16 bytes of its own.
+    hashes : tuple of str
+        Hashes of the types, or nothing.
+    limit : int
+        Longest request, bytes.
+    """
+
+    def __init__(
+        self,
+        participant: Participant,
+        name: str,
+        request: str,
+        response: str,
+        take: Callable[[Call], None],
+        refuse: Callable[[str], None],
+        now: float,
+        *,
+        identity: bytes,
+        hashes: tuple[str, str] = ("", ""),
+        limit: int = MAX_SAMPLE_BYTES,
+    ) -> None:
+        self._participant = participant
+        self._take_call = take
+        self._refuse = refuse
+        self._now = now
+        self._waiting: deque[tuple[float, Call, bytes]] = deque(maxlen=MAX_WAITING)
+        mark = naming.service_data(identity)
+        self.writer = participant.writer(
+            naming.response_topic(name), naming.type_name(response), SERVER_QOS, now,
+            user_data=mark + naming.type_hash_data(hashes[1]), changed=self._changed,
+        )  # fmt: skip
+        self.reader = participant.reader(
+            naming.request_topic(name), naming.type_name(request), self._take, SERVER_QOS, now,
+            user_data=mark + naming.type_hash_data(hashes[0]), limit=limit,
+        )  # fmt: skip
+
+    def _take(self, sample: Sample) -> None:
+        """A request."""
+        if sample.related is not None:
+            self._take_call(Call(sample.payload, sample, None))
+            return
+        if not _is_cyclone(self.reader.matched.get(sample.writer)):
+            self._refuse("a request that names no client: neither of rmw_fastrtps nor of rmw_cyclonedds")
+            return
+        try:
+            header = split_request(sample.payload)
+        except PeerError as error:
+            self._refuse(str(error))
+            return
+        self._take_call(Call(header.body, sample, header))
+
+    def answer(self, call: Call, body: bytes, now: float) -> None:
+        """Answer a call.
+
+        Parameters
+        ----------
+        call : Call
+        body : bytes
+            CDR of the response, little-endian, with its 4 bytes of encapsulation.
+        """
+        if not self._send(call, body, now):  # its reader may not have been found yet
+            self._waiting.append((now + WAIT_S, call, body))
+
+    def _changed(self) -> None:
+        """Readers of clients have come or gone."""
+        now = self._participant.now
+        waiting, self._waiting = self._waiting, deque(maxlen=MAX_WAITING)
+        self._waiting.extend(entry for entry in waiting if now <= entry[0] and not self._send(entry[1], entry[2], now))
+
+    def _send(self, call: Call, body: bytes, now: float) -> bool:
+        writer = self.writer
+        if call.header is not None:
+            data = join_response(call.header, body)
+            sent = [writer.write_to(guid, data, now) for guid in self._replied(call.sample.writer)]
+            return any(sent)
+        assert call.sample.related is not None, "without it the client is one of rmw_cyclonedds"
+        guid = call.sample.related.guid
+        inline = related_identity(Identity(guid, call.sample.number))
+        if writer.write_to(guid, body, now, inline):
+            return True
+        if (
+            guid[12:] == bytes(4) or guid == call.sample.writer
+        ):  # it names its writer: its reader is in the same participant
+            sent = [writer.write_to(reader, body, now, inline) for reader in self._replied(call.sample.writer)]
+            return any(sent)
+        return False
+
+    def _replied(self, requester: bytes) -> list[bytes]:
+        """Readers of the client whose writer this is: those with the same mark, else all of its participant."""
+        endpoint = self._participant.endpoint(requester)
+        near = [r for r in self.writer.matched.values() if r.guid[:12] == requester[:12]]
+        if endpoint is not None and (mark := _names_client(endpoint)):
+            near = [r for r in near if _names_client(r) == mark]
+        return [r.guid for r in near]
+
+    def close(self, now: float) -> None:
+        """Close both ends."""
+        self._waiting.clear()
+        self._participant.remove(self.reader, now)
+        self._participant.remove(self.writer, now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    done: Callable[[bytes], None]
+    server: bytes
+
+
+class ServiceClient:
+    """A client of a service.
+
+    Parameters
+    ----------
+    participant : Participant
+    name : str
+        ROS name.
+    request, response : str
+        ROS 2 names of the types.
+    now : float
+        s.
+    identity : bytes
+        16 bytes of its own, by which rmw_cyclonedds pairs its ends.
+    changed : callable
+        Called when servers have come or gone.
+    limit : int
+        Longest response, bytes.
+    """
+
+    def __init__(
+        self,
+        participant: Participant,
+        name: str,
+        request: str,
+        response: str,
+        now: float,
+        *,
+        identity: bytes,
+        changed: Callable[[], None] = lambda: None,
+        limit: int = MAX_SAMPLE_BYTES,
+    ) -> None:
+        self._participant = participant
+        self._calls: dict[tuple[bytes, int], _Pending] = {}
+        self._number = 0
+        mark = _CLIENT_ID + ".".join(f"{b:x}" for b in identity).encode() + b";"
+        self.reader = participant.reader(
+            naming.response_topic(name), naming.type_name(response), self._take, CLIENT_QOS, now, user_data=mark,
+            limit=limit, changed=changed,
+        )  # fmt: skip
+        self.writer = participant.writer(
+            naming.request_topic(name), naming.type_name(request), CLIENT_QOS, now, user_data=mark, changed=changed
+        )
+        self._handle = self.writer.guid[8:]
+
+    def server(self) -> EndpointData | None:
+        """The request reader of a server both of whose ends are matched; None: there is none."""
+        there = {guid[:12] for guid in self.reader.matched}
+        return next((r for r in self.writer.matched.values() if r.guid[:12] in there), None)
+
+    def call(self, body: bytes, now: float, done: Callable[[bytes], None]) -> bool:
+        """Call a server; False: there is none.
+
+        Parameters
+        ----------
+        body : bytes
+            CDR of the request, little-endian, with its 4 bytes of encapsulation.
+        done : callable
+            Called with the response's CDR; not at all if there is none.
+        """
+        server = self.server()
+        if server is None:
+            return False
+        if server.vendor == VENDOR_CYCLONE:
+            self._number += 1
+            key = self._handle, self._number
+            header = self._handle + self._number.to_bytes(8, "little")
+            self.writer.write_to(server.guid, body[:CDR_HEADER] + header + body[CDR_HEADER:], now)
+        else:
+            self.writer.write_to(server.guid, body, now, related_identity(Identity(self.reader.guid, UNKNOWN_NUMBER)))
+            key = self.reader.guid, self.writer.number
+        self._calls[key] = _Pending(done, server.guid)
+        if len(self._calls) > MAX_CALLS:
+            del self._calls[next(iter(self._calls))]
+        return True
+
+    def _take(self, sample: Sample) -> None:
+        """A response."""
+        body = sample.payload
+        if sample.related is not None:
+            guid = self.reader.guid if sample.related.guid == self.writer.guid else sample.related.guid
+            key = guid, sample.related.number
+        elif len(body) > CDR_HEADER + HEADER:
+            request = split_request(body)
+            number = int.from_bytes(request.identity[8:], "little" if request.little else "big")
+            handle = request.identity[:8] if request.little else request.identity[7::-1]
+            key, body = (handle, number), request.body
+        else:
+            return
+        pending = self._calls.get(key)
+        if pending is not None and pending.server[:12] == sample.writer[:12]:
+            del self._calls[key]
+            pending.done(body)
+
+    def close(self, now: float) -> None:
+        """Close both ends; calls that are not answered are forgotten."""
+        self._calls.clear()
+        self._participant.remove(self.reader, now)
+        self._participant.remove(self.writer, now)
+
+
+__all__ = ["Call", "ServiceClient", "ServiceServer"]
