@@ -37,8 +37,8 @@ from botyard.elementary import (
 
 F8 = NDArray[np.float64]
 
-SHORT: Final = 24
-"""Arrays up to this length are done number by number."""
+MAX_SCALAR_SIZE: Final = 24
+"""Arrays of up to this many numbers are computed one number at a time, which is faster there."""
 _near_zero: Final[Any] = one.near_zero
 _series: Final[Any] = atan_series
 _PIECES: Final[tuple[tuple[float, float, float, float, Callable[[F8], F8]], ...]] = (
@@ -53,7 +53,7 @@ _PIECES: Final[tuple[tuple[float, float, float, float, Callable[[F8], F8]], ...]
 def cosine_sine(angles: ArrayLike) -> tuple[F8, F8]:
     """Cosines and sines of angles, rad, each of the shape of `angles`."""
     x = np.asarray(angles, np.float64)
-    if x.size <= SHORT:
+    if x.size <= MAX_SCALAR_SIZE:
         both = np.array([one.cosine_sine(a) for a in x.ravel().tolist()]).reshape(*x.shape, 2)
         return both[..., 0], both[..., 1]
     with np.errstate(invalid="ignore", over="ignore"):
@@ -89,7 +89,7 @@ def cos(angles: ArrayLike) -> F8:
 def atan2(y: ArrayLike, x: ArrayLike) -> F8:
     """Directions of the vectors (x, y), rad, in −π … π; both are broadcast."""
     ys, xs = np.broadcast_arrays(np.asarray(y, np.float64), np.asarray(x, np.float64))
-    if xs.size <= SHORT:
+    if xs.size <= MAX_SCALAR_SIZE:
         return _each(one.atan2, ys, xs)
     size_x, size_y = np.abs(xs), np.abs(ys)
     plain = (size_x > 0.0) & (size_y > 0.0) & (size_x < math.inf) & (size_y < math.inf)

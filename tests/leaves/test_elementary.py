@@ -300,7 +300,7 @@ def test_arrays_have_the_same_bits(length: int) -> None:
         same(getattr(elementwise, name)(x, other), right)
 
 
-@given(st.lists(numbers, min_size=elementwise.SHORT + 1, max_size=elementwise.SHORT + 8))
+@given(st.lists(numbers, min_size=elementwise.MAX_SCALAR_SIZE + 1, max_size=elementwise.MAX_SCALAR_SIZE + 8))
 def test_arrays_have_the_same_bits_for_any_numbers(values: list[float]) -> None:
     x, y = np.array(values), np.array(values[::-1])
     same(elementwise.sin(x), [elementary.sin(v) for v in values])

@@ -31,7 +31,7 @@ MAX_NAME: Final = 256
 """Longest name of a method or of a member, characters."""
 VALUES_PER_PIECE: Final = 256
 """Values that are encoded at a time."""
-_LONG: Final = 2**31
+_INT_LIMIT: Final = 2**31
 _SCALARS: Final = frozenset(
     ["i4", "int", "i8", "boolean", "string", "double", "dateTime.iso8601", "base64", "nil"]
 )  # fmt: skip
@@ -194,7 +194,7 @@ def _name(element: _Element) -> str:
 
 def _whole(element: _Element) -> int:
     text = _string(element).strip()
-    if not _WHOLE.match(text) or not -_LONG <= (number := int(text)) < _LONG:
+    if not _WHOLE.match(text) or not -_INT_LIMIT <= (number := int(text)) < _INT_LIMIT:
         raise PeerError(f"XML-RPC: expected a whole number of 32 bits, found {shown(text, 20)}")
     return number
 
@@ -300,7 +300,7 @@ def pieces(value: Any) -> Iterator[str]:
         elif kind is bool:
             out.append(f"<value><boolean>{one:d}</boolean></value>")
         elif kind is int:
-            if not -_LONG <= one < _LONG:
+            if not -_INT_LIMIT <= one < _INT_LIMIT:
                 raise PeerError(f"XML-RPC has no whole numbers of more than 32 bits: {one}")
             out.append(f"<value><int>{one}</int></value>")
         elif kind is float:
