@@ -96,6 +96,14 @@ class MapError(FormatError):
     exit_code = ExitCode.MAP_LOAD
 
 
+class NoSuchMapError(MapError):
+    """There is no map of this name (exit code 253)."""
+
+
+class UnknownFormatError(MapError):
+    """A file is of no format that can be read (exit code 253)."""
+
+
 class WorldFileError(FormatError):
     """A world file or a scenario could not be read (exit code 252)."""
 

@@ -135,7 +135,12 @@ def test_ros(asked: set[str]) -> None:
     def act(parts: Parts) -> None:
         graph = RosGraph(parts.hub, parts.control, parts.maps.cells, kinds)
         graph._sync()
-        offers = [o for m in (graph._world, *graph._members.values()) for o in (*m.inputs, *m.services) if o.operation]
+        offers = [
+            offer
+            for member in (graph._world, *graph._members.values())
+            for offer in (*member.inputs, *member.services)
+            if offer.operation and "/_action/" not in offer.name
+        ]
         named = {o.operation.__name__ for o in offers if o.operation is not None}
         standard = {o.operation.__name__ for o in offers if f"{rossimulator.PACKAGE}/" in o.type_name and o.operation}
         asked.clear()
@@ -160,21 +165,30 @@ def test_simulation_interfaces(asked: set[str]) -> None:
         services = {
             s.type_name.partition("/")[2]: s
             for s in graph._world.services
-            if s.type_name.startswith(rossimulator.PACKAGE)
+            if s.type_name.startswith(rossimulator.PACKAGE) and s.type_name.count("/") == 1  # else it is of an action
         }
+        turn = kinds.filled("geometry_msgs/msg/Quaternion", {"w": 1.0})
+        pose = kinds.filled("geometry_msgs/msg/Pose", {"orientation": turn})
+        place = kinds.filled("geometry_msgs/msg/PoseStamped", {"pose": pose})
+        state = kinds.filled(f"{rossimulator.PACKAGE}/msg/EntityState", {"pose": pose})
         asked.clear()
         for name, fields in (
-            ("SpawnEntity", {"name": "eve", "uri": "botyard://p3dx"}),
-            ("SetEntityState", {"entity": "ann"}),
+            ("SpawnEntity", {"name": "eve", "uri": "botyard://p3dx", "initial_pose": place}),
+            ("SpawnEntities", {}),
+            ("SetEntityState", {"entity": "ann", "state": state}),
+            ("SetEntityInfo", {"entity": "ann"}),
             ("DeleteEntity", {"entity": "ann"}),
             ("StepSimulation", {"steps": 1}),
             ("ResetSimulation", {}),
+            ("LoadWorld", {"uri": "botyard://no-such-map"}),
+            ("UnloadWorld", {}),
         ):
             services[name].serve(kinds.filled(f"{rossimulator.PACKAGE}/srv/{name}_Request", fields))
             operation = services[name].operation
             assert operation is not None and operation.__name__ in asked, f"{name} does what it says"
-        for state in (1, 2, 3):
-            wanted = kinds.filled(f"{rossimulator.PACKAGE}/msg/SimulationState", {"state": state})
+        parts.control.loading, parts.control.unloaded = 0, None
+        for number in (1, 2, 0, 3):
+            wanted = kinds.filled(f"{rossimulator.PACKAGE}/msg/SimulationState", {"state": number})
             services["SetSimulationState"].serve(
                 kinds.filled(f"{rossimulator.PACKAGE}/srv/SetSimulationState_Request", {"state": wanted})
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -86,8 +87,11 @@ class Clock:
     def step_and_pause(self, count: int = 1) -> None:
         self.asked.append(count)
 
-    def step_now(self, count: int) -> Future[None]:
-        self.sim.step(count)
+    def step_now(self, count: int, progress: Callable[[int], bool] | None = None) -> Future[None]:
+        for left in reversed(range(count)):
+            self.sim.step()
+            if progress is not None and not progress(left):
+                break
         done = promise()
         done.set_result(None)
         return done

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from botyard.errors import PeerError, WorldError
 from botyard.protocols.dds import naming
-from botyard.protocols.dds.environment import Environment
+from botyard.protocols.dds.environment import DISTROS, Environment, distro_of
 from botyard.protocols.dds.graph import Graph
 from botyard.protocols.dds.requests import join_response, split_request
 from botyard.protocols.ros_messages.types import SERVICES, types
@@ -92,6 +92,16 @@ def test_graph(distro: str, length: int) -> None:
     assert only.node_name == "botyard"
     assert len(only.reader_gid_seq) == 0
     graph.remove("/nobody", writer=b"x" * 16)
+
+
+def test_distributions() -> None:
+    """Of each the types are there; what is not known is said."""
+    for name in DISTROS:
+        distro, remark = distro_of(name)
+        assert types(distro).distro == distro and not remark
+    assert distro_of("") == distro_of("noetic") == ("jazzy", "")
+    distro, remark = distro_of("foxy\n")
+    assert distro == "jazzy" and "foxy" in remark and "rolling" in remark and remark.isprintable()
 
 
 def test_environment() -> None:

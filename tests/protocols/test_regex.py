@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from botyard.errors import PeerError
 from botyard.protocols.ros_messages.regex import Pattern
 
-atoms = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "[a-c]", "^", "$", r"\.", r"\d", "c"])
+atoms = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "[a-c]", "^", "$", r"\.", "[[:digit:]]", "c"])
 patterns = st.recursive(
     atoms,
     lambda p: st.one_of(
@@ -25,7 +25,8 @@ patterns = st.recursive(
 
 @given(patterns, st.text("abc.1", max_size=8))
 def test_it_matches_what_pythons_engine_matches(pattern: str, text: str) -> None:
-    assert Pattern(pattern).search(text) is (re.search(pattern.replace("$", r"\Z"), text) is not None)
+    theirs = pattern.replace("$", r"\Z").replace("[[:digit:]]", "[0-9]")
+    assert Pattern(pattern).search(text) is (re.search(theirs, text) is not None)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_it_matches_what_pythons_engine_matches(pattern: str, text: str) -> None
     [
         ("^r[0-9]+$", ["r1", "r22"], ["r", "ar1", "r1a"]), ("ann|bob", ["ann", "xbob"], ["carl"]), ("", ["", "x"], []),
         ("[[:alpha:]_-]{3}", ["a_-", "xabcx"], ["a1b"]), ("[]a]", ["]", "a"], ["b"]), ("[^]a]", ["b"], ["]", "a", ""]),
-        (r"a\+b", ["a+b"], ["aab"]), ("(?:x|y)z", ["xz"], ["z"]), (r"\w\W\s", ["a- "], ["aaa"]), ("^$", [""], ["a"]),
+        (r"a\+b", ["a+b"], ["aab"]), ("^$", [""], ["a"]),
         ("()*", ["", "a"], []),
         ("(a*)*b", ["aaab"], ["aaa"]), ("a{2,3}$", ["aa", "xaaa"], ["a"]), ("a**", ["", "aa"], []),
     ],
@@ -45,7 +46,8 @@ def test_what_it_knows(pattern: str, yes: list[str], no: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["(", ")", "a)", "*", "a{", "a{x}", "a{3,2}", "[a", "[b-a]", "[[:nothing:]]", "\\", r"\1", "(?=a)", "a{99999}", "x" * 300, "(" * 200,
+    ["(", ")", "a)", "*", "a{", "a{x}", "a{3,2}", "[a", "[b-a]", "[[:nothing:]]", "\\", r"\1", r"\d", r"\w", "(?=a)", "(?:a)",
+     "a{99999}", "x" * 300, "(" * 200,
      "((a{99}){99}){99}"],
 )  # fmt: skip
 def test_what_is_none(pattern: str) -> None:

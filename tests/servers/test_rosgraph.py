@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import pytest
 
 from botyard.app.compose import compose
@@ -14,7 +16,7 @@ from botyard.interfaces.ros.graph import EncodedMessage, RosGraph
 from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
-from botyard.protocols.ros_messages.types import types
+from botyard.protocols.ros_messages.types import service_name, types
 from botyard.servers.hub import Hub
 from botyard.sim.simulation import Simulation
 
@@ -267,6 +269,60 @@ def test_names_that_come_to_one_in_ros_are_told_apart(profile: str, caplog: pyte
         sim.step()
         graph._sync()
         assert caplog.text == before, "those that stay keep their names"
+        graph.close()
+
+    asyncio.run(run())
+
+
+def test_an_action_tells_of_each_step_and_ends_when_its_client_wants() -> None:
+    """SimulateSteps while time stands still: feedback and states are published between the steps, not when time goes on."""
+
+    async def run() -> None:
+        sim, hub, graph = made()
+        hub.pause()
+        paper, kinds = Recorder(), types()
+        graph.add(paper)
+        services = {s.name.rpartition("/")[2]: s for s in graph._world.services if "/simulate_steps/" in s.name}
+        feedback, status = (paper[f"/botyard/simulate_steps/_action/{end}"] for end in ("feedback", "status"))
+        feedback.is_wanted = status.is_wanted = True
+        paper.changed()
+
+        def ask(end: str, **fields: Any) -> Any:
+            return services[end].serve(kinds.filled(f"{service_name(services[end].type_name)}_Request", fields))
+
+        def send(number: int, steps: int) -> Any:
+            goal = kinds.filled("simulation_interfaces/action/SimulateSteps_Goal", {"steps": steps})
+            uuid = kinds.filled("unique_identifier_msgs/msg/UUID", {"uuid": np.full(16, number, np.uint8)})
+            assert ask("send_goal", goal_id=uuid, goal=goal).accepted
+            return uuid, asyncio.wrap_future(ask("get_result", goal_id=uuid))
+
+        _, result = send(1, 50)
+        done = await result
+        assert (done.status, done.result.result.result, sim.tick) == (4, 1, 50)
+        said = [m.message.feedback for m in feedback.sent]
+        assert [f.completed_steps for f in said] == list(range(1, 51)) and said[-1].remaining_steps == 0
+        assert [m.message.status_list[0].status for m in status.sent] == [1, 2, 4]
+        assert all(m.cdr for m in (*feedback.sent, *status.sent))
+
+        uuid, result = send(2, 10**6)
+        while sim.tick < 60:
+            await asyncio.sleep(0)
+        info = kinds.filled("action_msgs/msg/GoalInfo", {"goal_id": uuid})
+        assert ask("cancel_goal", goal_info=info).return_code == 0
+        assert (await result).status == 5 and sim.tick < 10**5 and hub.is_paused
+        for number, steps, is_paused, text in (
+            (3, 0, True, "steps"),
+            (4, 2**40, True, "steps"),
+            (5, 3, False, "paused"),
+        ):
+            hub.pause() if is_paused else hub.resume()
+            done = await send(number, steps)[1]
+            assert (done.status, done.result.result.result) == (6, 4) and text in done.result.result.error_message
+        hub.pause()
+        _, result = send(20, 10**6)
+        await asyncio.sleep(0)
+        hub.resume()
+        assert (await result).status == 6, "somebody let time go on"
         graph.close()
 
     asyncio.run(run())

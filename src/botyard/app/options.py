@@ -433,7 +433,7 @@ class RunOptions:
         help="The same, instead of ROS_DOMAIN_ID.",
     )
     ros_distro: str | None = option(
-        ROS, "--ros-distro", kind=OneOf("humble", "iron", "jazzy", "kilted", "rolling"), world=False, serve=True,
+        ROS, "--ros-distro", kind=OneOf("humble", "iron", "jazzy", "kilted", "lyrical", "rolling"), world=False, serve=True,
         help="ROS 2 distribution of the peers. [default: ROS_DISTRO, or jazzy; iron and later understand each other]",
     )
     cmd_vel_timeout: float = option(

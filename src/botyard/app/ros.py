@@ -401,10 +401,13 @@ async def embedded_master(name: str, bound: str) -> Ros1Master:
 
 
 def _distro(o: RunOptions) -> str:
-    """The distribution whose types are spoken; ROS 1's (noetic) says nothing of ROS 2."""
-    from botyard.protocols.dds.environment import DISTROS
+    """The distribution whose types are spoken."""
+    from botyard.protocols.dds.environment import distro_of
 
-    return DISTROS.get(o.ros_distro or os.environ.get("ROS_DISTRO", ""), "jazzy")
+    distro, remark = distro_of(o.ros_distro or os.environ.get("ROS_DISTRO", ""))
+    if remark:
+        log.warning("%s", remark)
+    return distro
 
 
 def _types(o: RunOptions) -> Types:

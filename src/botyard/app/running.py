@@ -21,7 +21,7 @@ from botyard.app.options import RunOptions
 from botyard.app.served import Run
 from botyard.control import USER, AddedRobots, Control, Operation, Pause, Resume, StepNow
 from botyard.control.later import promise, resolve
-from botyard.control.time import MAX_STEPS, MAX_STEPS_AT_ONCE
+from botyard.control.time import MAX_STEPS
 from botyard.errors import NotNowError
 from botyard.model.world import Settings, World
 from botyard.servers.throttledlog import watch_over
@@ -29,6 +29,8 @@ from botyard.sim.simulation import Simulation
 
 T = TypeVar("T")
 
+STEPS_PER_PORTION: Final = 1000
+"""Steps that `Running.step` asks for at a time."""
 WAKE_INTERVAL_S: Final = 1.0
 """Time-out of each wait in an endless wait, s: on some systems Ctrl-C does not interrupt a wait."""
 
@@ -404,10 +406,10 @@ def _resolve_with_ports(result: Any, future: Future[Any]) -> None:
 
 
 def _portions(steps: object) -> list[int]:
-    """Split a number of steps into numbers that one operation may make."""
+    """Split a number of steps, so that a program that is interrupted leaves few of them to be made."""
     left = arguments.whole(steps, "steps", low=1, high=MAX_STEPS)
-    whole, rest = divmod(left, MAX_STEPS_AT_ONCE)
-    return [MAX_STEPS_AT_ONCE] * whole + ([rest] if rest else [])
+    whole, rest = divmod(left, STEPS_PER_PORTION)
+    return [STEPS_PER_PORTION] * whole + ([rest] if rest else [])
 
 
 class AsyncRunning(RunningInfo):

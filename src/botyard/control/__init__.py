@@ -8,6 +8,7 @@ audit log are done here, once for all of them.
 """
 
 from botyard.control.bodies import (
+    AddEach,
     AddedRobots,
     AddRobot,
     AddRobots,
@@ -32,6 +33,8 @@ from botyard.control.driving import (
     SetDigitalInputs,
     TakeRobot,
 )
+from botyard.control.entities import SetBodyInfo, SetBodyState
+from botyard.control.lifecycle import LoadWorld, Stop, UnloadWorld
 from botyard.control.operation import OPERATIONS, Operation
 from botyard.control.time import HoldTime, Pause, Resume, SetSpeed, Step, StepNow, Throttle
 from botyard.control.world import (
@@ -47,9 +50,9 @@ from botyard.control.world import (
 )
 
 __all__ = [
-    "OPERATIONS", "USER", "AddRobot", "AddRobots", "AddedRobots", "Caller", "ClearMap", "CloneRobots", "Control", "Done", "Drive",
-    "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "Level", "LoadMap", "MoveJoystick", "Operation", "Pause", "Place",
-    "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Reset", "Resume", "RotateLog", "SendMap", "SetAnalogInput",
-    "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step", "StepNow", "SwitchInterface", "TakeBodies", "TakeRobot",
-    "Throttle", "WritePicture",
+    "OPERATIONS", "USER", "AddEach", "AddRobot", "AddRobots", "AddedRobots", "Caller", "ClearMap", "CloneRobots", "Control", "Done",
+    "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "Level", "LoadMap", "LoadWorld", "MoveJoystick", "Operation",
+    "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Reset", "Resume", "RotateLog", "SendMap",
+    "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step",
+    "StepNow", "Stop", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle", "UnloadWorld", "WritePicture",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from botyard.arguments import found
 from botyard.control.caller import Caller
 from botyard.control.later import resolved
 from botyard.control.operation import (
@@ -178,6 +179,47 @@ class AddRobots(Operation[Future[AddedRobots]]):
     def summary(self, result: Any) -> str:
         """One line for the audit log."""
         return describe_robots(result.robots, "added")
+
+
+def _an_addition(value: Any, what: str, /) -> AddRobot:
+    if not isinstance(value, AddRobot):
+        raise ArgumentError(f"{what}: expected AddRobot operations, found {found(value)}")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddEach(Operation[Future[tuple[AddedRobots | BotyardError, ...]]]):
+    """Add robots of different models at different places, in batches between which the world goes on.
+
+    The result has, for each of them, what `AddRobot` gives, or the error that it fails with.
+    """
+
+    robots: tuple[AddRobot, ...] = argument(each(_an_addition, MAX_ROBOTS_PER_REQUEST))
+    audit = logging.INFO
+    tells = AddRobot.tells
+
+    def perform(self, control: Site, caller: Caller) -> Future[tuple[AddedRobots | BotyardError, ...]]:
+        """Carry it out."""
+
+        def work() -> Generator[Future[AddedRobots] | None, None, tuple[AddedRobots | BotyardError, ...]]:
+            results: list[AddedRobots | BotyardError] = []
+            for number, one in enumerate(self.robots, 1):
+                try:
+                    added = one.perform(control, caller)
+                    if not added.done():  # kernels for mass are being compiled
+                        yield added
+                    results.append(added.result())
+                except BotyardError as error:
+                    results.append(error)
+                if number % ROBOTS_PER_BATCH == 0:
+                    yield None
+            return tuple(results)
+
+        return control.part(control.grounds, NO_GROUNDS).work(work())
+
+    def summary(self, result: Any) -> str:
+        """One line for the audit log."""
+        return describe_robots([n for one in result if isinstance(one, AddedRobots) for n in one.robots], "added")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -440,7 +482,6 @@ def _in_portions(
 
 
 __all__ = [
-    "MAX_ROBOTS", "ROBOTS_PER_BATCH", "AddRobot", "AddRobots", "AddedRobots", "CloneRobots", "Hold", "Place", "PlaceAxis", "Remove",
-    "Reset", "SetGhost",
-    "SetOdometryErrors", "TakeBodies", "check_robot_count", "library_model", "register_added",
+    "MAX_ROBOTS", "ROBOTS_PER_BATCH", "AddEach", "AddRobot", "AddRobots", "AddedRobots", "CloneRobots", "Hold", "Place", "PlaceAxis",
+    "Remove", "Reset", "SetGhost", "SetOdometryErrors", "TakeBodies", "check_robot_count", "library_model", "register_added",
 ]  # fmt: skip

@@ -35,8 +35,11 @@ class Clock(Protocol):
         """Run `count` steps at the present speed, and then pause."""
         ...
 
-    def step_now(self, count: int) -> Future[None]:
-        """Make `count` steps at once while paused. The future fails with NotNowError if the simulation is resumed meanwhile."""
+    def step_now(self, count: int, progress: Callable[[int], bool] | None = None) -> Future[None]:
+        """Make `count` steps at once while paused. The future fails with NotNowError if the simulation is resumed meanwhile.
+
+        `progress` is called after each step with the number of steps that are left; when it returns False, no more are made.
+        """
         ...
 
     def set_speed(self, factor: float) -> None:

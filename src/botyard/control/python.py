@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 PYTHON: Final[Mapping[str, str]] = {
+    "AddEach": "Simulation.add_robots",
     "AddRobot": "Simulation.add_robot",
     "AddRobots": "Simulation.add_robots",
     "ClearMap": "Simulation.replace_scene",
@@ -18,6 +19,7 @@ PYTHON: Final[Mapping[str, str]] = {
     "EnableMotors": "Commands.enable",
     "Hold": "Simulation.hold",
     "LoadMap": "Simulation.replace_scene",
+    "LoadWorld": "Simulation.replace_scene",
     "Place": "Simulation.put",
     "PlaceAxis": "Simulation.put",
     "PressEmergencyStop": "Robot.press_estop",
@@ -25,12 +27,15 @@ PYTHON: Final[Mapping[str, str]] = {
     "Remove": "Simulation.remove_robots",
     "Reset": "Simulation.reset",
     "SendMap": "Simulation.replace_scene",
+    "SetBodyState": "Simulation.submit",
     "SetGhost": "Robot.ghost",
     "SetOdometryErrors": "Commands.odometry_errors",
     "Step": "Simulation.step",
     "StepNow": "Simulation.step",
+    "Stop": "Simulation.reset",
     "TakeBodies": "Simulation.push",
     "TakeRobot": "Robot.port",
+    "UnloadWorld": "Simulation.replace_scene",
     "WritePicture": "Simulation.render",
 }
 """Operations and the methods of the public API that do the same."""
@@ -43,6 +48,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "Resume": "time passes by Simulation.step and by nothing else",
     "RotateLog": "logging is the program's own",
     "SetAnalogInput": "robot.electrics is an object, and has a method for it",
+    "SetBodyInfo": "for clients that ask each other; a program keeps its own notes",
     "SetDigitalInputs": "robot.electrics is an object, and has a method for it",
     "SetSpeed": "time passes by Simulation.step and by nothing else",
     "SwitchInterface": "there are none without a server",

@@ -5,18 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from botyard import arguments
 from botyard.control.caller import Caller
 from botyard.control.later import resolved
 from botyard.control.parts import Clock, Grounds, LogKeeper, Maps, Painter, Stepper
 from botyard.errors import BotyardError, UnknownNameError, WorldError
+from botyard.model.scene import Scene
 from botyard.names import shown
 from botyard.sim.simulation import Robot, Simulation
 
 T = TypeVar("T")
 P = TypeVar("P")
+
+
+class BodyInfo(NamedTuple):
+    """What clients have said of a body: a category of simulation_interfaces, a description, tags."""
+
+    category: int
+    description: str
+    tags: tuple[str, ...]
 
 
 class Site:
@@ -52,6 +61,39 @@ class Site:
         """Clients (`Caller.key`) that hold a body, by body and source."""
         self.spawned: dict[str, str] = {}
         """Robots that clients have added, with the source that added each."""
+        self.infos: dict[str, tuple[object, BodyInfo]] = {}
+        """What clients have said of bodies, by their names, with the body that was meant (`identity`)."""
+        self.stopped_at: int | None = None
+        """Tick at which `Stop` has stopped the simulation; None: it was paused or resumed since."""
+        self.unloaded: Scene | None = None
+        """The empty scene that `UnloadWorld` has left."""
+        self.loading = 0
+        """Worlds that `LoadWorld` is loading."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing has happened since `Stop`."""
+        return self.clock is not None and self.clock.is_paused and self.stopped_at == self.sim.tick
+
+    @property
+    def is_unloaded(self) -> bool:
+        """Whether `UnloadWorld` has removed the map, and nobody has loaded another one since."""
+        return self.unloaded is not None and self.sim.scene is self.unloaded
+
+    def identity(self, body: str) -> object:
+        """What tells a body from a later one of its name: the robot, or for boxes the map that they belong to."""
+        robot = self.sim.robots.get(body)
+        return (self.sim.scene.source, self.sim.scene.name) if robot is None else robot
+
+    def info(self, body: str) -> BodyInfo | None:
+        """What clients have said of a body; None: nothing."""
+        meant, said = self.infos.get(body, (None, None))
+        return said if said is not None and meant == self.identity(body) else None
+
+    def is_movable(self, body: str) -> bool:
+        """Whether a body can have a velocity: it has a drive or a mass."""
+        robot = self.sim.robots.get(body)
+        return (robot is not None and bool(robot.spec.drive)) or self.sim.dynamics(body) is not None
 
     def settle(self) -> None:
         """While the simulation is paused, let queued placements take effect."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
-from botyard.arguments import found
+from botyard.arguments import found, function
 from botyard.control.caller import Caller
 from botyard.control.operation import Operation, argument, boolean, count, optional
 from botyard.control.site import Site
 from botyard.errors import ArgumentError, NotNowError
 
 MAX_STEPS: Final = 1_000_000
-"""Largest number of steps of one `Step` request."""
-MAX_STEPS_AT_ONCE: Final = 1000
-"""Largest number of steps of one `StepNow` request, which is answered when they are done."""
+"""Largest number of steps of one request."""
 LOWEST_SPEED, HIGHEST_SPEED = 0.01, 1000.0
 """Range of speeds, simulated per wall time."""
 NO_CLOCK: Final = "time cannot be controlled"
@@ -43,6 +42,7 @@ class Pause(Operation[None]):
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""
+        control.stopped_at = None
         control.part(control.clock, NO_CLOCK).pause()
 
 
@@ -54,6 +54,7 @@ class Resume(Operation[None]):
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""
+        control.stopped_at = None
         control.part(control.clock, NO_CLOCK).resume()
 
 
@@ -71,9 +72,13 @@ class Step(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class StepNow(Operation[Future[None]]):
-    """Make a number of steps at once while the simulation is paused. Answered when they are done."""
+    """Make a number of steps at once while the simulation is paused. Answered when they are done.
 
-    steps: int = argument(count(1, MAX_STEPS_AT_ONCE), 1)
+    `progress` is called after each step with the number of steps that are left; when it returns False, no more are made.
+    """
+
+    steps: int = argument(count(1, MAX_STEPS), 1)
+    progress: Callable[[int], bool] | None = argument(optional(function), None)
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> Future[None]:
@@ -81,7 +86,7 @@ class StepNow(Operation[Future[None]]):
         clock = control.part(control.clock, NO_CLOCK)
         if not clock.is_paused:
             raise NotNowError("expected a paused simulation, found it running")
-        return clock.step_now(self.steps)
+        return clock.step_now(self.steps, self.progress)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,4 +132,4 @@ class Throttle(Operation[None]):
         stepper.command(caller.key, self.on, self.clock, self.skips)
 
 
-__all__ = ["MAX_STEPS", "MAX_STEPS_AT_ONCE", "HoldTime", "Pause", "Resume", "SetSpeed", "Step", "StepNow", "Throttle"]
+__all__ = ["MAX_STEPS", "HoldTime", "Pause", "Resume", "SetSpeed", "Step", "StepNow", "Throttle"]

@@ -173,10 +173,11 @@ class _Robot:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """The reason of a failure, and the traceback if it was an internal error."""
+    """The reason of a failure, the class of the error, and the traceback if it was an internal error."""
 
     text: str
     trace: str = ""
+    kind: str = ""
 
 
 TYPES: Final = {
@@ -221,7 +222,19 @@ def send_reading(reading: Reading, send: Send) -> None:
 
 
 class ReadingFailed(BotyardError):
-    """The worker could not read a world; the message names the reason, file and line."""
+    """The worker could not read a world; the message names the reason, file and line.
+
+    Parameters
+    ----------
+    text : str
+        The message.
+    kind : str
+        Name of the class of the worker's error, for example ``NoSuchMapError``.
+    """
+
+    def __init__(self, text: str, kind: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 def receive_reading(messages: Iterable[tuple[str, Any]], budget: Budget, warn: Warn, trace: Warn) -> Reading:
@@ -256,7 +269,7 @@ def receive_reading(messages: Iterable[tuple[str, Any]], budget: Budget, warn: W
         elif kind == "failure":
             if body.trace:
                 trace(body.trace)
-            raise ReadingFailed(body.text)
+            raise ReadingFailed(body.text, body.kind)
         elif kind == "head":
             head = body
         elif kind == "end":
@@ -300,7 +313,7 @@ def answer(request: Request, send: Send, reader: Callable[[Request, Warn], Readi
     try:
         reading = reader(request, warn)
     except BotyardError as error:
-        send("failure", _Failure(str(error)))
+        send("failure", _Failure(str(error), kind=type(error).__name__))
     except MemoryError:
         raise
     except Exception as error:  # an internal error: reported like an error of the file, with a traceback

@@ -21,7 +21,15 @@ from typing import Final
 import numpy as np
 
 from botyard import arguments
-from botyard.errors import BotyardError, FormatError, MapError, WorldFileError, did_you_mean
+from botyard.errors import (
+    BotyardError,
+    FormatError,
+    MapError,
+    NoSuchMapError,
+    UnknownFormatError,
+    WorldFileError,
+    did_you_mean,
+)
 from botyard.formats import (
     armapscene,
     bitmap,
@@ -112,7 +120,7 @@ def format_of(source: Source) -> Format:
 
     Raises
     ------
-    MapError
+    UnknownFormatError
         No format has this suffix.
     """
     for one in formats():
@@ -122,8 +130,10 @@ def format_of(source: Source) -> Format:
     if source.data[:6].lower() == b"2d-map":
         return next(one for one in FORMATS if one.name == "armap")
     if source.suffix in known:
-        raise MapError("not recognised: its contents are those of no map, world or scenario", source.name)
-    raise MapError(f'no map format has the suffix "{source.suffix}"; there are: {" ".join(known)}', source.name)
+        raise UnknownFormatError("not recognised: its contents are those of no map, world or scenario", source.name)
+    raise UnknownFormatError(
+        f'no map format has the suffix "{source.suffix}"; there are: {" ".join(known)}', source.name
+    )
 
 
 def read_world(source: Source, options: Options = Options()) -> World:
@@ -361,7 +371,7 @@ def find_client_map(name: str, folders: Sequence[Path]) -> Path:
         Nothing of that name there.
     """
     if not name or "\0" in name:
-        raise MapError("expected the name of a map file, found none")
+        raise NoSuchMapError("expected the name of a map file, found none")
     for folder in folders:
         path = folder / name
         found = path if path.is_file() else _in_folder(path.parent, path.name)
@@ -370,7 +380,7 @@ def find_client_map(name: str, folders: Sequence[Path]) -> Path:
     shipped = _shipped_map(name)
     if shipped is not None:
         return shipped.resolve()
-    raise MapError("no such map in the folders that clients may load from, nor among the shipped maps", name)
+    raise NoSuchMapError("no such map in the folders that clients may load from, nor among the shipped maps", name)
 
 
 def client_maps(folders: Sequence[Path]) -> list[tuple[str, bool]]:

@@ -36,6 +36,8 @@ BATCH_TIME_S: Final = 0.05
 """Longest batch of requested steps, s of wall time; the event loop runs between batches."""
 MIN_BATCH_STEPS: Final = 20
 """Least number of steps of a batch."""
+MAX_STEP_REQUESTS: Final = 100
+"""Requests for steps at once that are under way, which take turns; further ones are refused."""
 SETTLE_INTERVAL_S: Final = 0.05
 """While paused: interval at which queued commands take effect, s of wall time."""
 POLL_INTERVAL_S: Final = 0.02
@@ -79,6 +81,8 @@ class Hub:
         self._wake = asyncio.Event()
         self._paused = False
         self._allowed = 0
+        self._stepping = 0
+        self._turn = asyncio.Lock()
         self._restarted = False
         self.intake = Intake()
         """Rate limits of what clients send."""
@@ -292,12 +296,23 @@ class Hub:
             return False
         return True
 
-    def step_now(self, count: int) -> Future[None]:
-        """So many steps at once while time stands still, a part at a time, so that others are served in between; see `NotNowError`."""
-        left = self._some_steps(count)
-        return self.background.future(self._other_steps(left), "steps at once") if left else later.resolved(None)
+    def step_now(self, count: int, progress: Callable[[int], bool] | None = None) -> Future[None]:
+        """So many steps at once while time stands still, a part at a time, so that others are served in between; see `Clock.step_now`."""
+        if self._stepping >= MAX_STEP_REQUESTS:
+            raise NotNowError(f"{self._stepping} requests for steps are under way already")
+        # while others make steps, this one waits for its turn: each portion holds the loop up
+        left = count if self._stepping else self._some_steps(count, progress)
+        if not left:
+            return later.resolved(None)
+        self._stepping += 1
+        done = self.background.future(self._other_steps(left, progress), "steps at once")
+        done.add_done_callback(self._stepped)
+        return done
 
-    def _some_steps(self, count: int) -> int:
+    def _stepped(self, _done: Future[None]) -> None:
+        self._stepping -= 1
+
+    def _some_steps(self, count: int, progress: Callable[[int], bool] | None) -> int:
         """Make steps for a while; how many are left."""
         clock = asyncio.get_running_loop().time
         end, made = clock() + BATCH_TIME_S, 0
@@ -305,14 +320,17 @@ class Hub:
             while made < count and (made < MIN_BATCH_STEPS or clock() < end):
                 self.step_once()
                 made += 1
+                if progress is not None and not progress(count - made):
+                    return 0
         return count - made
 
-    async def _other_steps(self, left: int) -> None:
+    async def _other_steps(self, left: int, progress: Callable[[int], bool] | None) -> None:
         while left:
-            await asyncio.sleep(0)
-            if not self._paused:
-                raise NotNowError(f"somebody let time go on; {left} steps were not made")
-            left = self._some_steps(left)
+            async with self._turn:
+                await asyncio.sleep(0)
+                if not self._paused:
+                    raise NotNowError(f"somebody let time go on; {left} steps were not made")
+                left = self._some_steps(left, progress)
 
     def step_once(self) -> None:
         """One step, and everyone is told."""

@@ -52,10 +52,10 @@ WORLD: Final = "/ambf/env/World"
 NOT_OFFERED: Final[Mapping[str, str]] = {
     name: "the protocol has objects, their states and commands, stepping and resets, and nothing else"
     for name in (
-        "AddRobot", "AddRobots", "ClearMap", "CloneRobots", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "LoadMap",
-        "MoveJoystick", "Pause", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Resume", "RotateLog", "SendMap",
-        "SetAnalogInput", "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step", "StepNow", "SwitchInterface",
-        "TakeRobot", "WritePicture",
+        "AddEach", "AddRobot", "AddRobots", "ClearMap", "CloneRobots", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime",
+        "LoadMap", "LoadWorld", "MoveJoystick", "Pause", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Resume",
+        "RotateLog", "SendMap", "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost", "SetOdometryErrors",
+        "SetSpeed", "Step", "StepNow", "Stop", "SwitchInterface", "TakeRobot", "UnloadWorld", "WritePicture",
     )
 }  # fmt: skip
 """Operations without a topic in AMBF."""

@@ -509,16 +509,22 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
 }
 """Operation of each request of the page."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
+    "AddEach": "robots are added one by one, or many of a model",
     "FreeMaps": "the page's own loads are not bound by what a client has reserved",
     "HoldTime": "for programs; people pause and step",
+    "LoadWorld": "LoadMap, after which time goes on",
     "PlaceAxis": "a habit of old Pioneer clients; dragging places whole poses",
     "RotateLog": "the log's files are not the page's",
     "SetAnalogInput": "for clients' tests of their boards",
+    "SetBodyInfo": "for programs that sort what there is",
+    "SetBodyState": "hands place things; they do not throw them",
     "SetDigitalInputs": "for clients' tests of their boards",
     "SetGhost": "for clients' tests",
     "StepNow": "for programs that wait for the answer; Step goes as fast as time",
+    "Stop": "Pause and Reset are two buttons",
     "TakeBodies": "for programs of forces",
     "TakeRobot": "Drive, with a dead-man switch, is what hands need",
     "Throttle": "AMBF's",
+    "UnloadWorld": "ClearMap, after which time goes on",
 }
 """Operations without a button on the page, and why."""

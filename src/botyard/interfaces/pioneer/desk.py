@@ -250,6 +250,7 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
 }
 """Operation of each request of a session."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
+    "AddEach": "a robot factory makes one for each client (--robot-factory)",
     "AddRobot": "a robot factory makes one for each client (--robot-factory)",
     "AddRobots": "a robot factory makes one for each client (--robot-factory)",
     "ClearMap": "the protocol loads maps and has no command for none",
@@ -257,17 +258,22 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "Drive": "the session drives, through TakeRobot",
     "EnableMotors": "the session's ENABLE, through TakeRobot",
     "Hold": "for hands: who drags a robot",
+    "LoadWorld": "LoadMap, after which time goes on",
     "Pause": "a client holds time (SIM_CTRL 207), and cannot leave it standing",
     "ReloadMap": "a map whose file has changed is read again when it is asked for",
     "Remove": "robots of a factory go with their clients",
     "Resume": "SIM_CTRL 208, through HoldTime",
     "SendMap": "files are sent by HTTP: the page",
+    "SetBodyInfo": "the protocol has no words for it",
+    "SetBodyState": "the protocol places robots, and drives its own",
     "SetSpeed": "time belongs to everybody; a client may step it",
     "Step": "SIM_CTRL 207, through HoldTime",
     "StepNow": "SIM_CTRL 207, through HoldTime",
+    "Stop": "time belongs to everybody",
     "SwitchInterface": "a client does not switch off others' interfaces",
     "TakeBodies": "forces are AMBF's",
     "Throttle": "AMBF's",
+    "UnloadWorld": "the protocol loads maps and has no command for none",
 }
 """Operations without a Pioneer command, and why."""
 

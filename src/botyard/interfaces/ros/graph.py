@@ -29,11 +29,12 @@ from botyard.control import (
     Resume,
     SetSpeed,
     Step,
+    StepNow,
     TakeRobot,
 )
 from botyard.control.fence import Fence
 from botyard.control.later import then
-from botyard.control.parts import RunLoop
+from botyard.control.parts import Portions, RunLoop
 from botyard.errors import BotyardError, WorldError
 from botyard.feed import Subject
 from botyard.geometry import Pose
@@ -41,7 +42,8 @@ from botyard.interfaces.ros.mapcells import MapCells
 from botyard.interfaces.ros.simulation_interfaces import RosSimulator
 from botyard.model.world import THING
 from botyard.names import shown
-from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
+from botyard.protocols.ros_messages.actions import ActionServer
+from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform, yaw_of
 from botyard.protocols.ros_messages.naming import NODE, PROFILES, graph_name, names_of
 from botyard.protocols.ros_messages.parameters import Parameters, Value
 from botyard.protocols.ros_messages.reconfigure import MAX_RAMP, PARAMETERS, Reconfigure
@@ -55,6 +57,7 @@ SOURCE: Final = "ros"
 ROS: Final = Caller(SOURCE, Level.CHANGE, "ROS", ignores_crowd_limit=False)
 """Caller for all ROS programs: DDS and Zenoh do not identify the sender."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
+    "AddEach": "SpawnEntities of simulation_interfaces",
     "AddRobots": "a service call adds one; call it again",
     "ClearMap": "an empty map is loaded by name",
     "CloneRobots": "add_robot with the model does it",
@@ -64,6 +67,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "FreeMaps": "ROS reserves no maps",
     "Hold": "for hands: who drags a robot",
     "HoldTime": "StepSimulation of simulation_interfaces, or AMBF's World",
+    "LoadWorld": "LoadWorld of simulation_interfaces",
     "MoveJoystick": "sensor_msgs/Joy goes to the robot's program, not to the simulator",
     "PlaceAxis": "set_pose has all of a pose",
     "PressEmergencyStop": "disable_motors of each robot",
@@ -71,13 +75,17 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "RotateLog": "the log belongs to whoever runs the program",
     "SendMap": "files are sent by HTTP: the page",
     "SetAnalogInput": "a habit of Pioneer boards",
+    "SetBodyInfo": "SetEntityInfo of simulation_interfaces",
+    "SetBodyState": "SetEntityState of simulation_interfaces",
     "SetDigitalInputs": "a habit of Pioneer boards",
     "SetGhost": "a habit of Pioneer clients",
     "SetOdometryErrors": "a setting of the run",
     "StepNow": "StepSimulation of simulation_interfaces",
+    "Stop": "SetSimulationState of simulation_interfaces",
     "SwitchInterface": "a program does not switch off what it speaks through",
     "TakeBodies": "forces are AMBF's",
     "Throttle": "AMBF's",
+    "UnloadWorld": "UnloadWorld of simulation_interfaces",
     "WritePicture": "files belong to whoever runs the program",
 }
 """Operations without a topic or service in ROS, and why."""
@@ -305,6 +313,7 @@ class RosGraph:
         self._drivers = Fence(log, "a command by ROS")
         self._stale = True
         self._active: list[_Offer] = []
+        self._steps: ActionServer | None = None
         self._world = self._world_member()
         self._log = _LogLines()
         logging.getLogger("botyard").addHandler(self._log)
@@ -524,6 +533,10 @@ class RosGraph:
             services += Parameters(node, self.types, self._parameters).services()
             standard = RosSimulator(node, self.types, self._m, self._control, self.stamp, ROS)
             services += standard.services()
+            if self._control.allows(ROS, StepNow):
+                self._steps = standard.action(wall.monotonic, self._soon)
+                services += self._steps.services
+                topics += self._steps.topics
             inputs += self._world_inputs(node)
         if "reset_positions" in offered:
             services.append(
@@ -537,7 +550,19 @@ class RosGraph:
             )
         inputs = [i for i in inputs if self._is_allowed(i)]
         services = [s for s in services if self._is_allowed(s)]
-        return _Member(node, [_Offer(t, node) for t in topics], inputs, services)
+        offers = [_Offer(t, node) for t in topics]
+        for offer in offers:
+            offer.topic.publish = partial(self._publish_now, offer)
+        return _Member(node, offers, inputs, services)
+
+    def _soon(self, act: Callable[[], None]) -> None:
+        """Call a function in the next turn of the event loop."""
+
+        def work() -> Portions[None]:
+            yield None
+            act()
+
+        self._hub.background.start(work(), "a goal of an action")
 
     def _world_inputs(self, node: str) -> list[Input]:
         def listen(name: str, kind: str, act: Callable[[Any], None], about: str, operation: type[Any]) -> Input:
@@ -630,9 +655,10 @@ class RosGraph:
         return tuple(self._members.values())
 
     def _tf_static(self, stamp: Stamp) -> Any:
-        return self._m.tf(
-            stamp, [t for m in self._members.values() if m.robot is not None for t in m.robot.static_transforms()]
-        )
+        sensors = [t for m in self._members.values() if m.robot is not None for t in m.robot.static_transforms()]
+        # simulation_interfaces calls the frame of the world so
+        world = [Transform("world", "map", Pose())] if "control" in self.profile.world else []
+        return self._m.tf(stamp, [*world, *sensors])
 
     def _log_line(self, stamp: Stamp) -> Any:
         """One line per step, so that a flood of lines does not delay other topics."""
@@ -682,6 +708,15 @@ class RosGraph:
             raise WorldError("the map is being rasterised; ask again in some seconds")
         return self.types["nav_msgs/GetMapResponse"](map=found)
 
+    def _publish_now(self, offer: _Offer) -> None:
+        """Publish a topic between two steps, if it has subscribers."""
+        if not self._transports:
+            return
+        if self._stale:
+            self._activate()
+        if offer.wanted:
+            offer.fence.run(self._publish, offer, self.stamp(), self._sim.snapshot.time_us)
+
     # -- every step
 
     def on_snapshot(self, now: float) -> None:
@@ -691,6 +726,8 @@ class RosGraph:
         self._data.forget()
         self._sync()
         stamp, time_us = self.stamp(), self._sim.snapshot.time_us
+        if self._steps is not None:
+            self._steps.expire()
         for member in self._members.values():
             if member.driver is not None:
                 self._drivers.run(member.driver.tick)

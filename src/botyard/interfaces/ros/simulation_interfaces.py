@@ -1,112 +1,87 @@
-"""Services of the ROS 2 standard simulation_interfaces: entities, spawning, time, reset."""
+"""simulation_interfaces, ROS 2's standard for simulators: its services and its action, by the control surface."""
 
 from __future__ import annotations
 
-import logging
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import numpy as np
 
 from botyard.control import (
-    AddedRobots,
+    AddEach,
     AddRobot,
     Caller,
     Control,
     Exit,
     Level,
+    LoadWorld,
     Operation,
     Pause,
-    Place,
     Remove,
     Reset,
     Resume,
+    SetBodyInfo,
+    SetBodyState,
     StepNow,
+    Stop,
+    UnloadWorld,
 )
 from botyard.control.later import then
-from botyard.elementary import cosine_sine
-from botyard.errors import (
-    BotyardError,
-    DeniedError,
-    NameRuleError,
-    NameTakenError,
-    NotNowError,
-    PeerError,
-    UnknownNameError,
-)
-from botyard.formats.models import find_robot, model_names
-from botyard.geometry import Pose, Twist
-from botyard.model.obstacles import BoxObject
-from botyard.model.robot import RobotSpec
-from botyard.model.world import THING
+from botyard.errors import BotyardError, CommandError, DeniedError, NotNowError, UnknownNameError
+from botyard.geometry import Twist
+from botyard.interfaces.ros.entities import Entities, has_tags, wanted_pose
+from botyard.interfaces.ros.spawning import Spawning
+from botyard.interfaces.ros.worlds import SCHEME, Worlds
 from botyard.names import shown
+from botyard.protocols.ros_messages.actions import ActionServer, Goal, Status
 from botyard.protocols.ros_messages.limits import MAX_LISTED
-from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
-from botyard.protocols.ros_messages.regex import Pattern
+from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.robot import Service
 from botyard.protocols.ros_messages.simulation_interfaces import (
-    ALL_BOUNDS,
-    ALL_TAGS,
-    BOX,
     CHANGING,
-    OBJECT,
     PACKAGE,
-    ROBOT,
+    SCOPE_ALL,
     SCOPE_SPAWNED,
     SCOPE_STATE,
     SCOPE_TIME,
     Code,
     Feature,
+    Refused,
+    Shape,
     Time,
 )
 from botyard.protocols.ros_messages.types import Types
-from botyard.sim.simulation import Robot
-
-FRAMES: Final = frozenset(["", "map", "world"])
-"""Accepted frames of poses."""
-SCHEME: Final = "botyard://"
-"""URI scheme of robot models that can be spawned."""
 
 OPERATIONS: Final[Mapping[str, type[Operation[Any]]]] = {
     "DeleteEntity": Remove,
+    "LoadWorld": LoadWorld,
     "ResetSimulation": Reset,
-    "SetEntityState": Place,
+    "SetEntityInfo": SetBodyInfo,
+    "SetEntityState": SetBodyState,
     "SetSimulationState": Pause,
+    "SpawnEntities": AddEach,
     "SpawnEntity": AddRobot,
     "StepSimulation": StepNow,
+    "UnloadWorld": UnloadWorld,
 }
 """Main operation of each service that changes something; read-only callers are not offered it."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
     name: "not in the standard; the simulator's own services, topics and AMBF's have what ROS programs need of it"
     for name in (
         "AddRobots", "ClearMap", "CloneRobots", "Drive", "EnableMotors", "FreeMaps", "Hold", "HoldTime", "LoadMap", "MoveJoystick",
-        "PlaceAxis", "PressEmergencyStop", "ReloadMap", "RotateLog", "SendMap", "SetAnalogInput", "SetDigitalInputs", "SetGhost",
-        "SetOdometryErrors", "SetSpeed", "Step", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle", "WritePicture",
+        "Place", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "RotateLog", "SendMap", "SetAnalogInput", "SetDigitalInputs",
+        "SetGhost", "SetOdometryErrors", "SetSpeed", "Step", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle", "WritePicture",
     )
 }  # fmt: skip
-"""Operations without a service in simulation_interfaces 1.0."""
+"""Operations without a service in simulation_interfaces."""
+CUSTOM_INFO: Final = (
+    f"models and maps by name, as {SCHEME}p3dx; the world is flat: heights are not looked at; accelerations are told as zero; "
+    "robots of the command line stay when worlds come and go; time never goes back"
+)
 
-log = logging.getLogger("botyard.ros")
-
-
-class Refused(Exception):
-    """A request is refused.
-
-    Parameters
-    ----------
-    code : Code
-        Result code.
-    text : str
-        Error message.
-    """
-
-    def __init__(self, code: Code, text: str) -> None:
-        super().__init__(text)
-        self.code = code
+Answer = dict[str, Any]
 
 
 def _code(error: BotyardError) -> Code:
@@ -116,28 +91,8 @@ def _code(error: BotyardError) -> Code:
     return Code.NOT_FOUND if isinstance(error, UnknownNameError) else Code.OPERATION_FAILED
 
 
-@contextmanager
-def _refusals_to_add() -> Iterator[None]:
-    """Convert errors of adding a robot to the result codes of SpawnEntity."""
-    try:
-        yield
-    except NameRuleError as error:
-        raise Refused(Code.NAME_INVALID, str(error)) from None
-    except NameTakenError as error:
-        raise Refused(Code.NAME_NOT_UNIQUE, str(error)) from None
-    except DeniedError:
-        raise
-    except BotyardError as error:
-        raise Refused(Code.NO_RESOURCE, str(error)) from None
-
-
-def _spawned(added: Future[AddedRobots]) -> dict[str, Any]:
-    with _refusals_to_add():
-        return {"entity_name": added.result().robots[0]}
-
-
 class RosSimulator:
-    """The services of simulation_interfaces.
+    """The services and the action of simulation_interfaces.
 
     Parameters
     ----------
@@ -169,35 +124,49 @@ class RosSimulator:
         self._caller = caller
         self._sim = control.sim
         self._stamp = stamp
+        self._entities = Entities(types, messages, control, stamp)
+        self._spawning = Spawning(types, control, caller, self._entities)
+        self._worlds = Worlds(types, control, caller)
 
     def services(self) -> list[Service]:
         """All services; they are offered to ROS 2 only."""
-        serving: list[tuple[str, Callable[[Any], dict[str, Any] | Future[dict[str, Any]]], str]] = [
+        entities, spawning, worlds = self._entities, self._spawning, self._worlds
+        known = entities.known
+        serving: list[tuple[str, Callable[[Any], Answer | Future[Answer]], str]] = [
             ("GetSimulatorFeatures", self._features, "what of simulation_interfaces can be asked for"),
-            ("GetEntities", lambda r: {"entities": self._filtered(r.filters)}, "names of robots and things"),
+            ("GetEntities", lambda r: {"entities": entities.filtered(r.filters)}, "names of robots and things"),
             ("GetEntitiesStates", self._states, "where they are"),
-            ("GetEntityState", lambda r: {"state": self._state(self._known(r.entity))}, "where one is"),
-            ("SetEntityState", self._place, "put one somewhere"),
-            ("GetEntityInfo", lambda r: {"info": self._info(self._known(r.entity))}, "what one is"),
-            ("GetEntityBounds", lambda r: {"bounds": self._bounds(self._known(r.entity))}, "how large one is"),
+            ("GetEntityState", lambda r: {"state": entities.state(known(r.entity))}, "where one is"),
+            ("SetEntityState", self._set_state, "put one somewhere, and give it a velocity"),
+            ("GetEntityInfo", lambda r: {"info": entities.info(known(r.entity))}, "what one is"),
+            ("SetEntityInfo", self._set_info, "category, description and tags of one"),
+            ("GetEntityBounds", lambda r: {"bounds": entities.bounds(known(r.entity))}, "how large one is"),
             ("GetNamedPoses", self._poses, "goals, docks and homes of the map"),
-            ("GetSpawnables", self._spawnables, "models of robots"),
-            ("SpawnEntity", self._spawn, "another robot"),
+            ("GetNamedPoseBounds", self._pose_bounds, "how large one of them is: they are points, and have no bounds"),
+            ("GetSpawnables", spawning.spawnables, "models of robots"),
+            ("SpawnEntity", spawning.spawn, "another robot"),
+            ("SpawnEntities", spawning.spawn_many, "other robots; each has a result of its own"),
             ("DeleteEntity", self._delete, "take one away"),
+            ("GetAvailableWorlds", worlds.available, "maps and worlds that can be loaded"),
+            ("GetCurrentWorld", worlds.current, "the map"),
+            (
+                "LoadWorld",
+                worlds.load,
+                "another map or world, by name or from the text of its file; then time stands still",
+            ),
+            ("UnloadWorld", worlds.unload, "no map any more"),
             ("GetSimulationState", self._time, "whether time goes on"),
             (
                 "SetSimulationState",
                 self._set_time,
-                "let time go on or stand still, or (with `--allow-client-exit`) end the program",
+                "let time go on or stand still, stop, or (with `--allow-client-exit`) end the program",
             ),
             ("StepSimulation", self._step, "so many steps while time stands still; answers when they are done"),
             ("ResetSimulation", self._reset, "robots back to their starts, spawned ones away"),
         ]
         return [self._service(*entry) for entry in serving]
 
-    def _service(
-        self, name: str, answer: Callable[[Any], dict[str, Any] | Future[dict[str, Any]]], about: str
-    ) -> Service:
+    def _service(self, name: str, answer: Callable[[Any], Answer | Future[Answer]], about: str) -> Service:
         path = re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
         response = f"{PACKAGE}/srv/{name}_Response"
         plain = name == "GetSimulatorFeatures"  # its response has no result field
@@ -207,15 +176,15 @@ class RosSimulator:
             try:
                 found = act()
                 if isinstance(found, Future):
-                    return then(found, lambda done: respond(done.result))
+                    return respond(found.result) if found.done() else then(found, lambda done: respond(done.result))
                 fields = dict(found)
-                text = fields.pop("remark", "")
+                code, text = fields.pop("code", code), fields.pop("remark", "")
             except Refused as refused:
                 code, text = refused.code, str(refused)
             except BotyardError as error:
                 code, text = _code(error), str(error)
             if not plain:
-                fields["result"] = self._make("Result", result=int(code), error_message=text)
+                fields["result"] = self._result(code, text)
             return self._types.filled(response, fields)
 
         def serve(request: Any) -> Any:
@@ -225,171 +194,104 @@ class RosSimulator:
             f"{self._node}/{path}", f"{PACKAGE}/{name}", serve, about, only="cdr", operation=OPERATIONS.get(name)
         )
 
+    def action(self, clock: Callable[[], float], defer: Callable[[Callable[[], None]], object]) -> ActionServer:
+        """The action SimulateSteps.
+
+        Parameters
+        ----------
+        clock : callable
+            Wall time, s.
+        defer : callable
+            Calls a function soon, when the present request has been answered.
+        """
+        return ActionServer(
+            f"{self._node}/simulate_steps", f"{PACKAGE}/SimulateSteps", self._types, self._simulate, stamp=self._stamp, clock=clock,
+            defer=defer, about="so many steps while time stands still; tells of each", operation=StepNow,
+        )  # fmt: skip
+
     def _make(self, kind: str, /, **fields: Any) -> Any:
         return self._types.two(f"{PACKAGE}/{kind}")(**fields)
 
+    def _result(self, code: Code, text: str) -> Any:
+        return self._make("Result", result=int(code), error_message=text)
+
     # -- entities
 
-    def _names(self) -> list[str]:
-        return [*self._sim.robots, *self._sim.box_names]
+    def _states(self, request: Any) -> Answer:
+        names = self._entities.filtered(request.filters)
+        return {"entities": names, "states": [self._entities.state(n) for n in names]}
 
-    def _known(self, name: Any) -> str:
-        if str(name) not in self._names():
-            raise Refused(Code.NOT_FOUND, f'there is no robot or thing "{shown(name)}"')
-        return str(name)
-
-    def _spec(self, name: str) -> RobotSpec | BoxObject:
-        """Model of an entity."""
-        robot: Robot | None = self._sim.robots.get(name)
-        return robot.spec if robot is not None else self._sim.scene.boxes[self._sim.box_names.index(name)]
-
-    def _category(self, name: str) -> int:
-        spec = self._spec(name)
-        return ROBOT if isinstance(spec, RobotSpec) and spec.drive and spec.name != THING else OBJECT
-
-    def _tags(self, name: str) -> list[str]:
-        spec = self._spec(name)
-        return [spec.name] if isinstance(spec, RobotSpec) else ["box"]
-
-    def _pose(self, name: str) -> list[float]:
-        snapshot = self._sim.snapshot
-        found: list[float] = snapshot.state.pose[snapshot.rows[name]].tolist()
-        return found
-
-    def _filtered(self, filters: Any) -> list[str]:
+    def _set_state(self, request: Any) -> Answer:
+        name, state = self._entities.known(request.entity), request.state
+        twist, acceleration = state.twist, state.acceleration
+        pose = None
+        if getattr(request, "set_pose", True):  # 1.x has no choice
+            pose = wanted_pose(state.header, state.pose, Code.STATE_INVALID_POSE)
+        wanted = None
+        if getattr(request, "set_twist", True):
+            wanted = Twist(float(twist.linear.x), float(twist.linear.y), float(twist.angular.z))
+        operation = SetBodyState(body=name, pose=pose, twist=wanted)
+        accelerates = any(getattr(v, a) for v in (acceleration.linear, acceleration.angular) for a in "xyz")
+        accelerates = accelerates and bool(getattr(request, "set_acceleration", True))
+        if accelerates and not self._control.is_movable(name):
+            raise Refused(Code.OPERATION_FAILED, f"{shown(name)} is static, and has no acceleration")
         try:
-            pattern = Pattern(str(filters.filter))
-            names = [n for n in self._names() if pattern.search(n)]
-        except PeerError as error:
-            raise Refused(Code.OPERATION_FAILED, f"filter: {error}") from None
-        if len(filters.categories) > MAX_LISTED or len(filters.tags.tags) > MAX_LISTED:
-            raise Refused(Code.OPERATION_FAILED, f"filters: at most {MAX_LISTED} tags and categories are taken")
-        if categories := {int(c.category) for c in filters.categories}:
-            names = [n for n in names if self._category(n) in categories]
-        names = [n for n in names if self._has(filters.tags, self._tags(n))]
-        if int(filters.bounds.type) == ALL_BOUNDS:
-            return names
-        if int(filters.bounds.type) != BOX or len(filters.bounds.points) != 2:
-            raise Refused(Code.FEATURE_UNSUPPORTED, "bounds: expected a box of two corners")
-        (x0, x1), (y0, y1) = (sorted(float(getattr(p, axis)) for p in filters.bounds.points) for axis in ("x", "y"))
-        poses = {n: self._pose(n) for n in names}
-        return [n for n, (x, y, _) in poses.items() if x0 <= x <= x1 and y0 <= y <= y1]
+            self._control.do(self._caller, operation)
+        except CommandError as error:
+            raise Refused(Code.STATE_INVALID_POSE, str(error)) from None
+        return {"remark": "accelerations are not set"} if accelerates else {}
 
-    def _has(self, wanted: Any, tags: Iterable[str]) -> bool:
-        if not wanted.tags:
-            return True
-        found = [tag in tags for tag in wanted.tags]
-        return all(found) if int(wanted.filter_mode) == ALL_TAGS else any(found)
+    def _set_info(self, request: Any) -> Answer:
+        name, info = self._entities.known(request.entity), request.info
+        category, tags = int(info.category.category), tuple(map(str, info.tags))
+        about = str(info.description)
+        self._control.do(self._caller, SetBodyInfo(body=name, category=category, description=about, tags=tags))
+        return {}
 
-    def _state(self, name: str) -> Any:
-        m, snapshot = self._m, self._sim.snapshot
-        row = snapshot.rows[name]
-        x, y, yaw = snapshot.state.pose[row].tolist()
-        v, vy, w = snapshot.state.vel[row].tolist()
-        cos, sin = cosine_sine(yaw)
-        still = self._types["geometry_msgs/Accel"](m.vector(0.0, 0.0), m.vector(0.0, 0.0))
-        return self._make(
-            "EntityState",
-            header=m.header(self._stamp(), "map"),
-            pose=m.pose(Pose(x, y, yaw)),
-            twist=m.twist(Twist(v * cos - vy * sin, v * sin + vy * cos, w)),
-            acceleration=still,  # the engine keeps no accelerations
-        )
-
-    def _states(self, request: Any) -> dict[str, Any]:
-        names = self._filtered(request.filters)
-        return {"entities": names, "states": [self._state(n) for n in names]}
-
-    def _wanted_pose(self, header: Any, pose: Any, code: Code) -> Pose:
-        if str(header.frame_id) not in FRAMES:
-            raise Refused(code, f'pose: expected one in the frame "map", found "{shown(header.frame_id)}"')
-        found = Pose(float(pose.position.x), float(pose.position.y), yaw_of(pose.orientation))
-        if not all(map(math.isfinite, found)):
-            raise Refused(code, "pose: expected finite numbers")
-        return found
-
-    def _place(self, request: Any) -> dict[str, Any]:
-        name, state = self._known(request.entity), request.state
-        pose = self._wanted_pose(state.header, state.pose, Code.OPERATION_FAILED)
-        self._control.do(self._caller, Place(to=((name, pose),)))
-        moving = [getattr(v, a) for v in (state.twist.linear, state.twist.angular) for a in "xyz"]
-        return {"remark": "the twist is not taken over: robots move by cmd_vel"} if any(moving) else {}
-
-    def _info(self, name: str) -> Any:
-        spec = self._spec(name)
-        about = f"{spec.pioneer.subclass or spec.name}" if isinstance(spec, RobotSpec) else "box of the map"
-        category = self._make("EntityCategory", category=self._category(name))
-        return self._make("EntityInfo", category=category, description=about, tags=self._tags(name))
-
-    def _box(self, spec: RobotSpec | BoxObject) -> Any:
-        outlines = spec.parts or (spec.outline,) if isinstance(spec, RobotSpec) else spec.outlines
-        corners = np.array([corner for outline in outlines for corner in outline])
-        (x0, y0), (x1, y1) = corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
-        return self._make("Bounds", type=BOX, points=[self._m.vector(x1, y1), self._m.vector(x0, y0)])
-
-    def _bounds(self, name: str) -> Any:
-        return self._box(self._spec(name))
+    def _delete(self, request: Any) -> Answer:
+        self._control.do(self._caller, Remove(names=(self._entities.known(request.entity),)))
+        return {}
 
     # -- the map
 
-    def _poses(self, request: Any) -> dict[str, Any]:
-        places = [p for p in self._sim.scene.places if self._has(request.tags, (p.kind,))]
-        return {
-            "poses": [
-                self._make(
-                    "NamedPose",
-                    name=shown(p.name),
-                    description=shown(p.kind),
-                    tags=[shown(p.kind)],
-                    pose=self._m.pose(p.pose),
-                )
-                for p in places
-            ]
-        }
+    def _poses(self, request: Any) -> Answer:
+        if len(request.tags.tags) > MAX_LISTED:
+            raise Refused(Code.OPERATION_FAILED, f"tags: at most {MAX_LISTED} are taken")
+        poses = [
+            self._make("NamedPose", name=shown(p.name), description=shown(p.kind), tags=[shown(p.kind)], pose=self._m.pose(p.pose))
+            for p in self._sim.scene.places
+            if has_tags(request.tags, (p.kind,))
+        ]  # fmt: skip
+        return {"poses": poses}
 
-    # -- spawning
-
-    def _spawnables(self, request: Any) -> dict[str, Any]:
-        if request.sources:
-            raise Refused(Code.FEATURE_UNSUPPORTED, "sources: models come from the program's own folders")
-        found = []
-        for name in model_names():
-            with suppress(BotyardError):  # skip invalid files of the user
-                bounds = self._box(find_robot(name))
-                found.append(self._make("Spawnable", uri=SCHEME + name, description=name, spawn_bounds=bounds))
-        return {"spawnables": found}
-
-    def _spawn(self, request: Any) -> dict[str, Any] | Future[dict[str, Any]]:
-        name, uri, space = (str(getattr(request, f)) for f in ("name", "uri", "entity_namespace"))
-        if request.resource_string:
-            raise Refused(Code.FEATURE_UNSUPPORTED, "resource_string: expected the uri of a model")
-        model = uri.removeprefix(SCHEME)
-        if not model:
-            raise Refused(Code.NO_RESOURCE, f"uri: expected a model, for example {SCHEME}p3dx")
-        name = name or space.strip("/")
-        if space.strip("/") not in ("", name):
-            raise Refused(Code.NAMESPACE_INVALID, "entity_namespace: the topics of a robot are under its name")
-        pose = self._wanted_pose(request.initial_pose.header, request.initial_pose.pose, Code.INVALID_POSE)
-        rename = bool(request.allow_renaming)
-        with _refusals_to_add():
-            added = self._control.do(self._caller, AddRobot(model=model, robot=name, pose=pose, rename=rename))
-        return _spawned(added) if added.done() else then(added, _spawned)
-
-    def _delete(self, request: Any) -> dict[str, Any]:
-        self._control.do(self._caller, Remove(names=(self._known(request.entity),)))
-        return {}
+    def _pose_bounds(self, request: Any) -> Answer:
+        if str(request.name) not in {shown(place.name) for place in self._sim.scene.places}:
+            raise Refused(Code.NOT_FOUND, f'there is no named pose "{shown(request.name)}"')
+        return {"bounds": self._make("Bounds", type=int(Shape.EMPTY), points=[])}
 
     # -- time
 
     @property
-    def _is_paused(self) -> bool:
-        return self._control.clock is not None and self._control.clock.is_paused
+    def _present(self) -> Time:
+        control = self._control
+        if control.loading:
+            return Time.LOADING_WORLD
+        if control.is_unloaded:
+            return Time.NO_WORLD
+        if control.is_stopped:
+            return Time.STOPPED
+        return Time.PAUSED if control.clock is not None and control.clock.is_paused else Time.PLAYING
 
-    def _time(self, _request: Any) -> dict[str, Any]:
-        state = Time.PAUSED if self._is_paused else Time.PLAYING
-        return {"state": self._make("SimulationState", state=int(state))}
+    def _check_world(self) -> None:
+        """Refuse what cannot be done without a world."""
+        if self._present in (Time.NO_WORLD, Time.LOADING_WORLD):
+            text = "no world is loaded" if self._present is Time.NO_WORLD else "a world is being loaded"
+            raise Refused(Code.INCORRECT_STATE, text)
 
-    def _set_time(self, request: Any) -> dict[str, Any]:
+    def _time(self, _request: Any) -> Answer:
+        return {"state": self._make("SimulationState", state=int(self._present))}
+
+    def _set_time(self, request: Any) -> Answer:
         wanted = int(request.state.state)
         if wanted == Time.QUITTING:
             try:
@@ -397,40 +299,77 @@ class RosSimulator:
             except DeniedError:
                 raise Refused(Code.FEATURE_UNSUPPORTED, "quitting needs --allow-client-exit") from None
             return {}
-        if wanted not in (Time.PLAYING, Time.PAUSED):
-            raise Refused(Code.FEATURE_UNSUPPORTED, "state: expected playing (1), paused (2) or quitting (3)")
-        if (wanted == Time.PAUSED) == self._is_paused:
+        operations = {Time.STOPPED: Stop, Time.PLAYING: Resume, Time.PAUSED: Pause}
+        if wanted not in operations:
+            text = f"state: expected stopped (0), playing (1), paused (2) or quitting (3), found {wanted}"
+            raise Refused(Code.STATE_TRANSITION_ERROR, text)
+        self._check_world()
+        if wanted == self._present:
             raise Refused(Code.ALREADY_IN_TARGET_STATE, "the simulation is in that state already")
-        self._control.do(self._caller, Pause() if wanted == Time.PAUSED else Resume())
+        self._control.do(self._caller, operations[Time(wanted)]())
         return {}
 
-    def _step(self, request: Any) -> dict[str, Any] | Future[dict[str, Any]]:
-        done = self._control.do(self._caller, StepNow(steps=int(request.steps)))
-        if done.done():
-            done.result()
+    def _step(self, request: Any) -> Future[Answer]:
+        self._check_world()
+
+        def answer(made: Future[None]) -> Answer:
+            with_steps(made.result)
             return {}
 
-        def answer(made: Future[None]) -> dict[str, Any]:
-            made.result()
-            return {}
+        return then(with_steps(lambda: self._control.do(self._caller, StepNow(steps=int(request.steps)))), answer)
 
-        return then(done, answer)
+    def _simulate(self, goal: Goal) -> None:
+        """Carry out a goal of SimulateSteps."""
+        total = int(goal.request.steps)
 
-    def _reset(self, request: Any) -> dict[str, Any]:
-        scope = int(request.scope) or SCOPE_STATE | SCOPE_SPAWNED
-        if scope == SCOPE_TIME:
+        def progress(left: int) -> bool:
+            goal.feedback(completed_steps=total - left, remaining_steps=left)
+            return not goal.is_canceling
+
+        def over(made: Future[None]) -> None:
+            try:
+                made.result()
+            except BotyardError as error:
+                goal.end(Status.ABORTED, result=self._result(Code.OPERATION_FAILED, str(error)))
+                return
+            ended = Status.CANCELED if goal.is_canceling else Status.SUCCEEDED
+            goal.end(ended, result=self._result(Code.OK, ""))
+
+        try:
+            self._check_world()
+            self._control.do(self._caller, StepNow(steps=total, progress=progress)).add_done_callback(over)
+        except (BotyardError, Refused) as error:
+            goal.end(Status.ABORTED, result=self._result(Code.OPERATION_FAILED, str(error)))
+
+    def _reset(self, request: Any) -> Answer:
+        scope = int(request.scope) or SCOPE_ALL
+        if scope == SCOPE_ALL:
+            self._control.do(self._caller, Reset(spawned=True))
+            return {"remark": "simulated time goes on: it never goes back"}
+        if scope & SCOPE_TIME:
             raise Refused(Code.FEATURE_UNSUPPORTED, "simulated time never goes back")
+        if scope & ~(SCOPE_STATE | SCOPE_SPAWNED):
+            raise Refused(Code.FEATURE_UNSUPPORTED, f"scope: expected bits of state (2) and spawned (4), found {scope}")
         self._control.do(self._caller, Reset(spawned=bool(scope & SCOPE_SPAWNED), starts=bool(scope & SCOPE_STATE)))
-        return {"remark": "time goes on"} if scope & SCOPE_TIME else {}
+        return {}
 
-    def _features(self, _request: Any) -> dict[str, Any]:
+    def _features(self, _request: Any) -> Answer:
+        may_change = self._control.allows(self._caller, Level.CHANGE)
         features = self._make(
             "SimulatorFeatures",
-            features=np.array(
-                [int(f) for f in Feature if f not in CHANGING or self._control.allows(self._caller, Level.CHANGE)],
-                np.uint16,
-            ),
-            spawn_formats=[],
-            custom_info=f"models by name, as {SCHEME}p3dx",
+            features=np.array([int(f) for f in Feature if f not in CHANGING or may_change], np.uint16),
+            spawn_formats=["botyard"],
+            custom_info=CUSTOM_INFO,
         )
         return {"features": features}
+
+
+def with_steps(act: Callable[[], Any]) -> Any:
+    """Call a function; that time goes on is `Code.OPERATION_FAILED` for steps, as the package says."""
+    try:
+        return act()
+    except NotNowError as error:
+        raise Refused(Code.OPERATION_FAILED, str(error)) from None
+
+
+__all__ = ["NOT_OFFERED", "OPERATIONS", "PACKAGE", "SCHEME", "RosSimulator"]

@@ -10,13 +10,17 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from botyard.errors import WorldError
+from botyard.names import shown
 from botyard.protocols.rtps.guids import GROUP, LOOPBACK, Address, discovery_port, unicast_port
 
 RANGES: Final = ("SUBNET", "LOCALHOST", "OFF", "SYSTEM_DEFAULT")
 DISTROS: Final = {
-    "humble": "humble", "iron": "jazzy", "jazzy": "jazzy", "kilted": "kilted", "rolling": "kilted",
+    "humble": "humble", "iron": "jazzy", "jazzy": "jazzy", "kilted": "kilted", "lyrical": "lyrical", "rolling": "lyrical",
 }  # fmt: skip
 """Distributions of ROS 2, and the distribution whose types are used for each."""
+DEFAULT_DISTRO: Final = "jazzy"
+ROS1_DISTROS: Final = frozenset(["kinetic", "melodic", "noetic"])
+"""Distributions of ROS 1 that ``ROS_DISTRO`` may name: they say nothing of ROS 2."""
 LAST_DOMAIN: Final = 232
 MAX_SAMPLE: Final = 256 << 20
 """Longest sample that Cyclone reassembles or sends, bytes: a map has a byte for each cell."""
@@ -31,6 +35,15 @@ _UNSERVED: Final = {
     "CYCLONEDDS_URI": "a configuration of Cyclone DDS",
 }
 """Variables of other implementations, and what they name."""
+
+
+def distro_of(name: str) -> tuple[str, str]:
+    """The distribution whose types are used for a ``ROS_DISTRO``, and what is to be said of it; empty: nothing."""
+    known = DISTROS.get(name)
+    if known is not None or not name or name in ROS1_DISTROS:
+        return known or DEFAULT_DISTRO, ""
+    expected = ", ".join(DISTROS)
+    return DEFAULT_DISTRO, f'ROS_DISTRO: expected one of {expected}, found "{shown(name)}": {DEFAULT_DISTRO} is assumed'
 
 
 @dataclass(frozen=True, slots=True)

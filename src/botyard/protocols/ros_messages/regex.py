@@ -1,8 +1,7 @@
 r"""Extended regular expressions (POSIX.1-2017 §9.4) whose time is bounded: patterns that clients send.
 
 Python's own engine backtracks, which takes exponential time for some short patterns and texts (ReDoS). This one simulates Thompson's NFA
-and limits the number of visited states. Beyond POSIX: ``(?:…)``, ``\d``, ``\w``, ``\s`` and their opposites. Back references are not
-supported.
+and limits the number of visited states. What POSIX leaves undefined, such as ``\d`` or a back reference, is an error.
 """
 
 from __future__ import annotations
@@ -28,12 +27,10 @@ _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
     "print": str.isprintable, "graph": lambda c: c.isprintable() and not c.isspace(),
     "cntrl": lambda c: not c.isprintable(),
 }  # fmt: skip
-_ESCAPES: Final[dict[str, Callable[[str], bool]]] = {
-    "d": str.isdigit, "w": lambda c: c.isalnum() or c == "_", "s": str.isspace,
-    "D": lambda c: not c.isdigit(), "W": lambda c: not (c.isalnum() or c == "_"), "S": lambda c: not c.isspace(),
-}  # fmt: skip
 _Test = Callable[[str], bool]
 _START, _END = "^", "$"
+_SPECIAL: Final = frozenset("^.[]$()|*+?{}\\-/")
+"""Characters that may be escaped: those with a meaning, and those with one in a bracket or elsewhere."""
 
 
 class _Either(NamedTuple):
@@ -227,8 +224,6 @@ class Pattern:
         char = self._text[self._at]
         self._at += 1
         if char == "(":
-            if self._text.startswith("?:", self._at):
-                self._at += 2
             inside = self._either()
             if self._peek() != ")":
                 raise self._fail("a bracket that is not closed")
@@ -244,10 +239,10 @@ class Pattern:
             return char
         if char == "\\":
             escaped = self._peek()
-            if not escaped or (escaped.isalnum() and escaped not in _ESCAPES):
-                raise self._fail("an escape that means nothing")
+            if escaped not in _SPECIAL:
+                raise self._fail("an escape of what needs none")
             self._at += 1
-            return _ESCAPES.get(escaped) or escaped.__eq__
+            return escaped.__eq__
         return char.__eq__
 
     def _set(self) -> _Test:

@@ -57,6 +57,9 @@ class Topic:
         Fast encoder: the bytes of the present message in a wire form (``ros1`` or ``cdr``), without a message object.
     device : str
         The robot's device that it shows; empty: none.
+    publish : callable
+        Publishes what `make` gives at once, also while time stands still: for what is not a state but happens. Set by the graph that
+        offers the topic.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Topic:
     only: str = ""
     quick: Callable[[str, Stamp], bytes] | None = None
     device: str = ""
+    publish: Callable[[], None] = lambda: None
 
     @property
     def latched(self) -> bool:

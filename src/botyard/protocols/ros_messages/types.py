@@ -25,6 +25,7 @@ from botyard.protocols.ros_messages import simulation_interfaces as simulation
 
 EXTRA: Final = {
     "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms",
+    "geometry_msgs/Pose2D": "float64 x\nfloat64 y\nfloat64 theta",  # not in Lyrical any more
     **{name: text for d in built_in_devices() for ros in d.ros_messages for name, text in ros.definitions.items()},
 }
 """Types that rosbags lacks: of ROS packages, and of botyard's devices."""
@@ -47,6 +48,7 @@ SERVICES: Final = {
 }  # fmt: skip
 """Requests and responses of services."""
 ROS2_SERVICES: Final = {
+    "action_msgs/CancelGoal": ("action_msgs/GoalInfo goal_info", "int8 return_code\naction_msgs/GoalInfo[] goals_canceling"),
     "rcl_interfaces/DescribeParameters": ("string[] names", "rcl_interfaces/ParameterDescriptor[] descriptors"),
     "rcl_interfaces/GetParameters": ("string[] names", "rcl_interfaces/ParameterValue[] values"),
     "rcl_interfaces/GetParameterTypes": ("string[] names", "uint8[] types"),
@@ -57,8 +59,8 @@ ROS2_SERVICES: Final = {
     ),
 }  # fmt: skip
 """Requests and responses of services of ROS 2 only."""
-_ROS2_MESSAGES: Final = {f"{simulation.PACKAGE}/{n}": text for n, text in simulation.MESSAGES.items()}
-_SIMULATION: Final = {f"{simulation.PACKAGE}/{n}": texts for n, texts in simulation.SERVICES.items()}
+ACTIONS: Final = {f"{simulation.PACKAGE}/{name}": texts for name, texts in simulation.ACTIONS.items()}
+"""Goals, results and feedback of actions (ROS 2)."""
 ROS1_PACKAGES: Final = frozenset(["dynamic_reconfigure", "roscpp"])
 """Packages that ROS 2 does not have."""
 _NUMBERS: Final[Mapping[str, Any]] = {
@@ -80,6 +82,11 @@ def full(name: str) -> str:
 def service_name(name: str) -> str:
     """ROS 2's name of a service type: ``std_srvs/Empty`` → ``std_srvs/srv/Empty``."""
     return name if name.count("/") > 1 else name.replace("/", "/srv/")
+
+
+def action_name(name: str) -> str:
+    """ROS 2's name of an action type: ``nav2_msgs/Spin`` → ``nav2_msgs/action/Spin``."""
+    return name if name.count("/") > 1 else name.replace("/", "/action/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,13 @@ class Types:
         except ImportError:
             raise WorldError(lacking("a ROS interface", "ros")) from None
         self._one = get_typestore(Stores.ROS1_NOETIC)
-        stores = {"humble": Stores.ROS2_HUMBLE, "jazzy": Stores.ROS2_JAZZY, "kilted": Stores.ROS2_KILTED}
+        stores = {
+            "humble": Stores.ROS2_HUMBLE,
+            "jazzy": Stores.ROS2_JAZZY,
+            "kilted": Stores.ROS2_KILTED,
+            # older releases of rosbags do not know it; Kilted's types are the same as far as they are used here
+            "lyrical": getattr(Stores, "ROS2_LYRICAL", Stores.ROS2_KILTED),
+        }
         if distro not in stores:
             raise WorldError(f'ROS 2 distribution: expected one of {", ".join(stores)}, found "{distro}"')
         self.distro = distro
@@ -213,11 +226,15 @@ class Types:
         """The store of ROS 2 types, built on first use."""
         if self._two is None:
             store = self._two = self._get_typestore(self._two_store)
-            for name, text in (EXTRA | self._more | _ROS2_MESSAGES).items():
+            standard, package = simulation.services(self.distro), simulation.PACKAGE
+            messages = {f"{package}/{name}": text for name, text in simulation.messages(self.distro).items()}
+            for name, text in (EXTRA | self._more | messages).items():
                 self._add(store, name, text)
-            for name, texts in (SERVICES | ROS2_SERVICES | _SIMULATION).items():
+            for name, texts in (SERVICES | ROS2_SERVICES | {f"{package}/{n}": t for n, t in standard.items()}).items():
                 if name.split("/")[0] not in ROS1_PACKAGES:
                     self._add_service(store, service_name(name), *texts)
+            for name, parts in ACTIONS.items():
+                self._add_action(store, action_name(name), *parts)
             for name, (constants, fields) in store.fielddefs.items():
                 store.fielddefs[name] = (constants, [(field, _as_rosidl(kind)) for field, kind in fields])
         return self._two
@@ -234,6 +251,16 @@ class Types:
         for part, text in parts.items():
             ((constants, fields),) = self._parse(text + "\n", part).values()
             store.register({part: (constants, [(field, _as_rosidl(kind)) for field, kind in fields])})
+
+    def _add_action(self, store: Any, name: str, goal: str, result: str, feedback: str) -> None:
+        """Register an action type as rosidl describes it: its three parts, two services, and the message of its feedback."""
+        uuid = "unique_identifier_msgs/UUID goal_id"
+        for part, text in (("Goal", goal), ("Result", result), ("Feedback", feedback)):
+            self._add(store, f"{name}_{part}", text)
+        accepted = "bool accepted\nbuiltin_interfaces/Time stamp"
+        self._add_service(store, f"{name}_SendGoal", f"{uuid}\n{name}_Goal goal", accepted)
+        self._add_service(store, f"{name}_GetResult", uuid, f"int8 status\n{name}_Result result")
+        self._add(store, f"{name}_FeedbackMessage", f"{uuid}\n{name}_Feedback feedback")
 
     def __getitem__(self, name: str) -> Any:
         """The class of a type; WorldError when it is not known."""

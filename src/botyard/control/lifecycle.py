@@ -1,0 +1,89 @@
+"""Operations on a simulation as a whole in the terms of simulation_interfaces: stop it, load a world, unload it."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from botyard.control.bodies import Reset
+from botyard.control.caller import Caller
+from botyard.control.later import then
+from botyard.control.operation import Operation, argument, byte_string, optional, text
+from botyard.control.site import Site
+from botyard.control.time import NO_CLOCK
+from botyard.control.world import NO_MAPS, LoadMap
+from botyard.errors import NotNowError
+from botyard.names import shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop(Operation[None]):
+    """Pause the simulation, put everything back where it started, and remove the robots that this source has added.
+
+    Simulated time stays: it never goes back.
+    """
+
+    audit = logging.INFO
+    tells = "as for Pause and Reset"
+
+    def perform(self, control: Site, caller: Caller) -> None:
+        """Carry it out."""
+        control.part(control.clock, NO_CLOCK).pause()
+        Reset(spawned=True).perform(control, caller)
+        control.stopped_at = control.sim.tick
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadWorld(Operation[Future[bool]]):
+    """Load a map or world, by name from the allowed folders or from the bytes of its file, and stop the simulation.
+
+    Robots that this source has added are removed; those of the command line stay. When the world cannot be loaded, the old one goes on.
+    """
+
+    map: str = argument(text(1000))
+    data: bytes | None = argument(optional(byte_string), None)
+    audit = logging.INFO
+    tells = LoadMap.tells
+
+    def perform(self, control: Site, caller: Caller) -> Future[bool]:
+        """Carry it out. The future fails with the reason when the file cannot be found or read."""
+        maps = control.part(control.maps, NO_MAPS)
+        control.part(control.clock, NO_CLOCK)
+        asker = caller.key if caller.key is not None else caller.source
+        loading = maps.load(self.map, asker) if self.data is None else maps.load_bytes(self.map, self.data, asker)
+        control.loading += 1
+
+        def over(done: Future[bool]) -> bool:
+            control.loading -= 1
+            loaded = done.result()
+            Stop().perform(control, caller)
+            return loaded
+
+        return then(loading, over)
+
+    def summary(self, result: Any) -> str:
+        """One line for the audit log."""
+        return f"the world {shown(self.map)} was loaded"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnloadWorld(Operation[None]):
+    """Remove the map and the robots that this source has added, and pause, until a world is loaded."""
+
+    audit = logging.INFO
+    tells = LoadMap.tells
+
+    def perform(self, control: Site, caller: Caller) -> None:
+        """Carry it out. NotNowError: no world is loaded."""
+        if control.is_unloaded:
+            raise NotNowError("no world is loaded")
+        maps, clock = control.part(control.maps, NO_MAPS), control.part(control.clock, NO_CLOCK)
+        clock.pause()
+        Reset(spawned=True, starts=False).perform(control, caller)
+        maps.clear()
+        control.unloaded = control.sim.scene
+
+
+__all__ = ["LoadWorld", "Stop", "UnloadWorld"]

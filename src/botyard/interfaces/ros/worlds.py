@@ -1,0 +1,162 @@
+"""The worlds of simulation_interfaces: which can be loaded, which is, and loading and unloading them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from pathlib import PurePath
+from typing import Any, Final
+from urllib.parse import unquote
+
+from botyard.control import Caller, Control, LoadWorld, UnloadWorld
+from botyard.control.later import then
+from botyard.control.world import NO_MAPS
+from botyard.errors import BotyardError, FormatError, NotNowError
+from botyard.formats.reading import ReadingFailed
+from botyard.interfaces.ros.entities import has_tags
+from botyard.names import shown
+from botyard.protocols.ros_messages.limits import MAX_LISTED
+from botyard.protocols.ros_messages.simulation_interfaces import PACKAGE, Code, Refused
+from botyard.protocols.ros_messages.types import Types
+
+SCHEME: Final = "botyard://"
+"""URI scheme of what comes by its name: models of robots, and maps in the folders from which clients may load them."""
+FILES: Final = "file://"
+SHIPPED: Final = "shipped"
+"""Tag of the maps of the package."""
+_REASONS: Final[Mapping[str, Code]] = {
+    "NoSuchMapError": Code.NOT_FOUND,
+    "UnknownFormatError": Code.WORLD_UNSUPPORTED_FORMAT,
+}
+"""Result codes of errors of reading, by class; others are `Code.WORLD_PARSE_ERROR`."""
+
+Answer = dict[str, Any]
+
+
+class Worlds:
+    """Answers requests about worlds.
+
+    Parameters
+    ----------
+    types : Types
+        Message types.
+    control : Control
+        The control surface.
+    caller : Caller
+        Caller of operations.
+    """
+
+    def __init__(self, types: Types, control: Control, caller: Caller) -> None:
+        self._types = types
+        self._control = control
+        self._caller = caller
+
+    def _resource(self, name: str, uri: str, tags: tuple[str, ...]) -> Any:
+        resource = self._types.filled(f"{PACKAGE}/msg/Resource", {"uri": uri})
+        fields = {"name": name, "world_resource": resource, "tags": list(tags)}
+        return self._types.filled(f"{PACKAGE}/msg/WorldResource", fields)
+
+    # -- what there is
+
+    def available(self, request: Any) -> Future[Answer]:
+        """GetAvailableWorlds: maps that clients may load. Their folders are read beside the run loop."""
+        if len(request.filter.tags) > MAX_LISTED:
+            raise Refused(Code.OPERATION_FAILED, f"filter: at most {MAX_LISTED} tags are taken")
+        maps = self._control.part(self._control.maps, NO_MAPS)
+
+        def answer(found: Future[list[tuple[str, bool]]]) -> Answer:
+            try:
+                names = found.result()
+            except (OSError, BotyardError) as error:
+                raise Refused(Code.DEFAULT_SOURCES_FAILED, shown(error, 300)) from None
+            worlds = [(name, _tags(name, shipped)) for name, shipped in names]
+            listed = [self._resource(n, SCHEME + n, tags) for n, tags in worlds if has_tags(request.filter, tags)]
+            return {"worlds": listed, "remark": other_sources(request.additional_sources)}
+
+        return then(maps.beside(maps.names), answer)
+
+    def current(self, _request: Any) -> Answer:
+        """GetCurrentWorld."""
+        if self._control.is_unloaded:
+            raise Refused(Code.NO_WORLD_LOADED, "no world is loaded")
+        return {"world": self._present()}
+
+    def _present(self) -> Any:
+        scene = self._control.sim.scene
+        file = PurePath(scene.source).name
+        return self._resource(shown(scene.name), SCHEME + file if file else "", _tags(file, False) if file else ())
+
+    # -- another one
+
+    def load(self, request: Any) -> Future[Answer]:
+        """LoadWorld: a map or a world by its name, or from the text of its file."""
+        resource = getattr(request, "world_resource", request)  # 1.x has the fields of the resource in the request
+        uri, text = str(resource.uri), str(resource.resource_string)
+        name, data = _map_name(uri), None
+        if not uri:
+            if not text:
+                raise Refused(Code.WORLD_NO_RESOURCE, f"expected the uri of a world, for example {SCHEME}office")
+            name, data = _file_name(text), text.encode()
+        if request.fail_on_unsupported_element:
+            raise Refused(Code.FEATURE_UNSUPPORTED, "fail_on_unsupported_element: what was skipped is told in the log")
+        loading = self._control.do(self._caller, LoadWorld(map=name, data=data))
+
+        def answer(done: Future[bool]) -> Answer:
+            _result(done)
+            return {"world": self._present()}
+
+        return then(loading, answer)
+
+    def unload(self, _request: Any) -> Answer:
+        """UnloadWorld."""
+        try:
+            self._control.do(self._caller, UnloadWorld())
+        except NotNowError as error:
+            raise Refused(Code.NO_WORLD_LOADED, str(error)) from None
+        return {}
+
+
+def _result(loading: Future[bool]) -> None:
+    """Raise what loading a world has failed with, as `Refused` with the codes of LoadWorld."""
+    try:
+        loading.result()
+    except (FormatError, ReadingFailed) as error:
+        kind = getattr(error, "kind", "") or type(error).__name__
+        raise Refused(_REASONS.get(kind, Code.WORLD_PARSE_ERROR), shown(error, 300)) from None
+
+
+def other_sources(sources: Any) -> str:
+    """What is said of sources that are not looked at, which the standard lets pass: they are named in the message of success."""
+    names = [shown(source, 60) for source in sources[:10]]
+    return f"these sources are not looked at: {', '.join(names)}" if names else ""
+
+
+def _tags(name: str, shipped: bool) -> tuple[str, ...]:
+    """Tags of a map: its format by its suffix, and whether it came with the package."""
+    kind = PurePath(name).suffix.removeprefix(".").lower() or "map"
+    return (kind, SHIPPED) if shipped else (kind,)
+
+
+def _map_name(uri: str) -> str:
+    """The name of a map in a URI; of a file, its path.
+
+    Raises
+    ------
+    Refused
+        The scheme is not supported.
+    """
+    if uri.startswith(SCHEME):
+        return uri.removeprefix(SCHEME)
+    if uri.startswith(FILES):
+        return unquote(uri.removeprefix(FILES))
+    if "://" in uri:
+        raise Refused(Code.WORLD_UNSUPPORTED_FORMAT, f"uri: expected {SCHEME}NAME or {FILES}PATH, found {shown(uri)}")
+    return uri
+
+
+def _file_name(text: str) -> str:
+    """A name with the suffix of the format of a text: ArMap, or else a scenario."""
+    return "resource_string.map" if text[:6].lower() == "2d-map" else "resource_string.yaml"
+
+
+__all__ = ["SCHEME", "Worlds", "other_sources"]
