@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from botyard.devices.blobs import BlobFinderSpec
@@ -241,10 +241,44 @@ def twist(v: float, w: float = 0.0, vy: float = 0.0) -> object:
     return TYPES["geometry_msgs/Twist"](vector(v, vy, 0.0), vector(0.0, 0.0, w))
 
 
-def driver(timeout: float = 0.6) -> tuple[Robot, Driver, Log]:
+def driver(timeout: float = 0.6, ahead_us: int = 0) -> tuple[Robot, Driver, Log]:
+    """A robot, what drives it, and its warnings; the clock of stamps is `ahead_us` before that of the simulation."""
     one = Simulation().add_robot("p3dx", "ann")
-    log = Log()
-    return one, Driver(one.port("ros"), lambda: one.claim("ros"), lambda: one.release("ros"), timeout, log), log
+    log, port = Log(), one.port("ros")
+
+    def clock() -> Stamp:
+        return Stamp.of_us(port.time_us + ahead_us)
+
+    return one, Driver(port, lambda: one.claim("ros"), lambda: one.release("ros"), timeout, clock, log), log
+
+
+def stamped(stamp: Stamp, v: float) -> object:
+    header = TYPES["std_msgs/Header"](0, TYPES["builtin_interfaces/Time"](*stamp), "")
+    return TYPES["geometry_msgs/TwistStamped"](header, twist(v))
+
+
+@given(
+    age_us=st.integers(-3_000_000, 5_000_000),
+    timeout_us=st.integers(0, 2_000_000),
+    now_us=st.integers(6_000_000, 10**13),
+)
+@example(age_us=600_000, timeout_us=600_000, now_us=6_000_000)
+@example(age_us=600_001, timeout_us=600_000, now_us=6_000_000)
+def test_velocities_older_than_the_timeout_are_refused(age_us: int, timeout_us: int, now_us: int) -> None:
+    """On whichever clock the stamps are; stamp 0 means now; the newest of both types counts."""
+    one, d, log = driver(timeout_us / 1e6, now_us)
+    d.twist(twist(0.2))
+    for _ in range(2):
+        d.stamped(stamped(Stamp.of_us(now_us - age_us), 0.3))
+    is_old = 0 < timeout_us < age_us
+    assert (d.refused, len(log)) == ((2, 1) if is_old else (0, 0)), "each is counted, and the first logged"
+    one.simulation.step()
+    assert d.is_active
+    one.simulation.step(40)
+    assert one.velocity.vx == pytest.approx(0.2 if is_old else 0.3)
+    d.stamped(stamped(Stamp(0, 0), 0.1))
+    one.simulation.step(40)
+    assert one.velocity.vx == pytest.approx(0.1)
 
 
 def test_a_robot_stops_when_commands_end() -> None:

@@ -150,7 +150,7 @@ def test_two_robots_by_ros2_and_one_by_stamped_twists(world2: Ros2World) -> None
     """Plain velocities drive one robot, stamped ones another; both stop when their commander falls silent."""
     world2.botyard("-m", "office", "-r", "p3dx:ann", "-r", "p3dx:bob", "--ros2")
     world2.cyclone_later("drive", "/ann/cmd_vel", 0.0, 0.4, 8.0)
-    world2.cyclone_later("drive", "/bob/cmd_vel_stamped", 0.0, -0.4, 8.0, True)
+    world2.cyclone_later("drive", "/bob/cmd_vel", 0.0, -0.4, 8.0, True)
     topics = {"/ann/odom": (ODOMETRY, "rv"), "/bob/odom": (ODOMETRY, "rv")}
     got, _ = world2.fast(5, topics, {})
     assert got.last("/ann/odom", ODOMETRY).twist.twist.angular.z == pytest.approx(0.4, abs=0.05)

@@ -25,11 +25,15 @@ from botyard.sim.simulation import Simulation
 class Paper:
     """A publication, an input or a service."""
 
-    topic: Topic | None = None
+    topic: Topic | Input | None = None
     is_wanted: bool = False
     replays_latched: bool = False
     is_open: bool = True
     sent: list[EncodedMessage] = field(default_factory=list)
+
+    @property
+    def type_name(self) -> str:
+        return "" if self.topic is None else self.topic.type_name
 
     def send(self, message: EncodedMessage) -> None:
         self.sent.append(message)
@@ -44,6 +48,7 @@ class Recorder:
 
     def __init__(self, wire: str = "cdr") -> None:
         self.wire = wire
+        self.mixes_types = wire == "cdr"
         self.papers: list[tuple[str, Paper]] = []
         self.changed: Callable[[], None] = lambda: None
 
@@ -54,12 +59,12 @@ class Recorder:
         return self._paper(topic.name, topic)
 
     def listen(self, node: str, entry: Input) -> Paper:
-        return self._paper(entry.name)
+        return self._paper(entry.name, entry)
 
     def serve(self, node: str, service: Service) -> Paper:
         return self._paper(service.name)
 
-    def _paper(self, name: str, topic: Topic | None = None) -> Paper:
+    def _paper(self, name: str, topic: Topic | Input | None = None) -> Paper:
         paper = Paper(topic)
         self.papers.append((name, paper))
         return paper
@@ -127,11 +132,15 @@ def test_everything_is_offered_once_and_taken_back() -> None:
         sim, _, graph = made()
         two, one = Recorder(), Recorder("ros1")
         graph.add(two)
-        assert len(two.names) == len(set(two.names))
+        typed = [(name, paper.type_name) for name, paper in two.papers]
+        assert len(typed) == len(set(typed))
+        velocities = [kind for name, kind in typed if name == "/r1/cmd_vel"]
+        assert velocities == ["geometry_msgs/Twist", "geometry_msgs/TwistStamped"]
         assert "/r1/odom" in two.names
         assert "/r1/set_parameters" not in two.names
         graph.add(one)
         assert "/r1/set_parameters" in one.names
+        assert one["/r1/cmd_vel"].type_name == "geometry_msgs/Twist", "a topic of ROS 1 has one type"
         sim.add_robot("p3dx", "late", pose=(14.0, 14.0, 0.0))
         step(sim, graph)
         assert "/late/odom" in two.names
@@ -255,7 +264,7 @@ def test_names_that_come_to_one_in_ros_are_told_apart(profile: str, caplog: pyte
             sim.add_robot("p3dx", name, pose=(3.0 * k, 0.0, 0.0))
         transport = Recorder()
         graph.add(transport)
-        names = [name for name, _ in transport.papers if not name.startswith("/tf")]
+        names = [(name, paper.type_name) for name, paper in transport.papers if not name.startswith("/tf")]
         assert len(names) == len(set(names)), "nobody shares a topic or a service"
         sim.step()
         frames = [t.child_frame_id for t in graph._tf(graph.stamp()).transforms]

@@ -250,7 +250,7 @@ class Participant:
         except DDSException as error:
             raise PeerError(f"DDS domain {environment.domain} cannot be entered: {error}") from None
         self.gid: bytes = self._participant.guid.bytes
-        self._topics: WeakValueDictionary[str, Any] = WeakValueDictionary()  # the ends of a topic keep it
+        self._topics: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()  # the ends of a topic keep it
         self._ends: dict[int, Writer | Reader] = {}
         self._waitset = int(self.library.dds_create_waitset(self._participant._ref))
         self._loop = asyncio.get_running_loop()
@@ -266,9 +266,9 @@ class Participant:
     def _topic(self, name: str, kind: str, request_header: bool) -> Any:
         from cyclonedds.topic import Topic
 
-        topic = self._topics.get(name)
+        topic = self._topics.get((name, kind))
         if topic is None:
-            topic = self._topics[name] = Topic(self._participant, name, self._described(kind, request_header))
+            topic = self._topics[name, kind] = Topic(self._participant, name, self._described(kind, request_header))
         return topic
 
     def _qos(self, reliable: bool, transient: bool, depth: int, user_data: bytes) -> Any:

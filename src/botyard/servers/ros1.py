@@ -281,6 +281,7 @@ class Ros1:
     ) -> None:
         self.types = types
         self.wire = "ros1"
+        self.mixes_types = False
         self.master_uri = master_uri
         self.bound = bound
         self.host = advertised_host(bound)

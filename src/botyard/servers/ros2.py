@@ -178,6 +178,7 @@ class Ros2:
     """
 
     wire = "cdr"
+    mixes_types = True
 
     def __init__(self, types: Types, environment: Environment) -> None:
         self.types = types

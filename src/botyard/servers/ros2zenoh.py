@@ -239,6 +239,7 @@ class Ros2Zenoh:
     """
 
     wire = "cdr"
+    mixes_types = True
 
     def __init__(self, types: Types, domain: int, *, router: bool = False, bound: str = "127.0.0.1") -> None:
         try:

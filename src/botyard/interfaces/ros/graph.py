@@ -203,6 +203,11 @@ class Carrier(Protocol):
 class Transport(Carrier, Protocol):
     """Transport of topics and services."""
 
+    @property
+    def mixes_types(self) -> bool:
+        """Whether inputs of one name may have different types, as in ROS 2; else only the first input of a name is listened to."""
+        ...
+
     def serve(self, node: str, service: Service) -> Handle:
         """Offer a service."""
         ...
@@ -358,7 +363,8 @@ class RosGraph:
                 offer.publications[transport] = self._advertised(transport, offer)
         self._refresh()
         handles = member.handles.setdefault(transport, [])
-        handles += [transport.listen(member.node, entry) for entry in member.inputs]
+        inputs = member.inputs if transport.mixes_types else {i.name: i for i in reversed(member.inputs)}.values()
+        handles += [transport.listen(member.node, entry) for entry in inputs]
         handles += [transport.serve(member.node, service) for service in member.services if service.only in known]
 
     def _advertised(self, transport: Transport, offer: _Offer) -> Publication:
@@ -435,19 +441,22 @@ class RosGraph:
             conflict,
             lambda: robot.release(SOURCE),
             self._timeout,
+            self.stamp,
             lambda text: log.warning("%s: %s", robot.name, text),
         )
         put = partial(self._place, robot.name)
         on, off = self._empty(lambda: driver.enable(True)), self._empty(lambda: driver.enable(False))
-        about: dict[str, tuple[str, Callable[[Any], None], str, type[Operation[Any]] | None]] = {
-            "cmd_vel": ("geometry_msgs/Twist", driver.twist, "velocity: m/s and rad/s", None),
-            "cmd_vel_stamped": ("geometry_msgs/TwistStamped", driver.stamped, "velocity, with a header", None),
-            "enable_motors_cmd": ("std_msgs/Bool", lambda m: driver.enable(bool(m.data)), "motors on or off", None),
-            "set_pose": ("geometry_msgs/PoseStamped", put, "put it there", Place),
-        }
+        stamped = "velocity, with a header: refused if its stamp is older than `--cmd-vel-timeout`"
+        about: tuple[tuple[str, str, Callable[[Any], None], str, type[Operation[Any]] | None], ...] = (
+            ("cmd_vel", "geometry_msgs/Twist", driver.twist, "velocity: m/s and rad/s", None),
+            ("cmd_vel", "geometry_msgs/TwistStamped", driver.stamped, f"{stamped} (ROS 2)", None),
+            ("cmd_vel_stamped", "geometry_msgs/TwistStamped", driver.stamped, stamped, None),
+            ("enable_motors_cmd", "std_msgs/Bool", lambda m: driver.enable(bool(m.data)), "motors on or off", None),
+            ("set_pose", "geometry_msgs/PoseStamped", put, "put it there", Place),
+        )
         inputs = [
             Input(names.topic(name), kind, act, text, operation=operation)
-            for name, (kind, act, text, operation) in about.items()
+            for name, kind, act, text, operation in about
             if names.offers(name)
         ]
         switches = {"enable_motors": (on, "motors on"), "disable_motors": (off, "motors off")}
@@ -678,7 +687,11 @@ class RosGraph:
         return self._m.clock(stamp) if stamp != (0, 0) else None  # in ROS, 0 means that time has not started
 
     def _diagnostics(self, stamp: Stamp) -> Any:
-        robots = [m.robot.diagnostics() for m in self._members.values() if m.robot is not None]
+        robots = []
+        for m in self._members.values():
+            if m.robot is not None and m.driver is not None:
+                name, level, text, values = m.robot.diagnostics()
+                robots.append((name, level, text, [*values, ("cmd_vel refused", str(m.driver.refused))]))
         return self._m.diagnostics(stamp, [self._health(), *robots])
 
     def _health(self) -> tuple[str, int, str, list[tuple[str, str]]]:

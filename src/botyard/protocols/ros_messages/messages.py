@@ -36,6 +36,11 @@ class Stamp(NamedTuple):
     nanosec: int
 
     @classmethod
+    def of(cls, time: Any) -> Stamp:
+        """Of a builtin_interfaces/Time, or ROS 1's time."""
+        return cls(int(time.sec), int(time.nanosec))
+
+    @classmethod
     def of_us(cls, microseconds: int) -> Stamp:
         """Of a count of microseconds."""
         sec, rest = divmod(microseconds, 1_000_000)

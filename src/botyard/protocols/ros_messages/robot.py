@@ -287,8 +287,15 @@ class Driver:
         Claim the robot for ROS, and release it.
     timeout : float
         Watchdog time-out: simulated time without a command, s; 0: never.
+    clock : callable
+        Time on the clock of the stamps of messages.
     log : callable
         Takes a warning.
+
+    Attributes
+    ----------
+    refused : int
+        How many commands were refused because their stamps were older than `timeout`.
     """
 
     def __init__(
@@ -297,14 +304,17 @@ class Driver:
         claim: Callable[[], None],
         release: Callable[[], None],
         timeout: float,
+        clock: Callable[[], Stamp],
         log: Callable[[str], None],
     ) -> None:
         self._port = port
         self._claim, self._release = claim, release
         self._timeout_us = round(timeout * 1e6)
+        self._clock = clock
         self._log = log
         self._last_us = -1
         self._warned = False
+        self.refused = 0
 
     @property
     def is_active(self) -> bool:
@@ -329,7 +339,17 @@ class Driver:
         self._port.drive(v=v, w=w, vy=vy)
 
     def stamped(self, message: Any) -> None:
-        """geometry_msgs/TwistStamped."""
+        """geometry_msgs/TwistStamped; refused if it is older than the time-out. A stamp of 0 means now."""
+        sent, now = Stamp.of(message.header.stamp), self._clock()
+        age_us = (now.sec - sent.sec) * 1_000_000 + (now.nanosec - sent.nanosec) // 1000
+        if sent != (0, 0) and 0 < self._timeout_us < age_us:
+            if not self.refused:
+                self._log(
+                    f"cmd_vel refused: its stamp is {age_us / 1e6:.3f} s before the present time, {now.sec}.{now.nanosec:09d};"
+                    f" expected at most {self._timeout_us / 1e6:g} s (--cmd-vel-timeout); further ones are only counted"
+                )
+            self.refused += 1
+            return
         self.twist(message.twist)
 
     def tick(self) -> None:
