@@ -71,7 +71,7 @@ class Parts:
             await asyncio.sleep(0)
 
 
-def compose(
+def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     sim: Simulation,
     *,
     interval: float | None = 0.1,
@@ -91,7 +91,7 @@ def compose(
     rotate_logs: Callable[[], None] | None = None,
     watchdog: float = WATCHDOG,
 ) -> Parts:
-    """Compose a simulator around a world. One keyword per setting of a part, so more than twelve.
+    """Compose a simulator around a world.
 
     Parameters
     ----------

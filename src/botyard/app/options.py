@@ -133,7 +133,7 @@ _UNSET: Final = object()
 _TEXT: Final = Text()
 
 
-def option(
+def option(  # noqa: PLR0913 - a parameter for each column of the table of options
     section: str,
     *flags: str,
     world: bool,
@@ -152,7 +152,6 @@ def option(
 ) -> Any:
     """Declare an option of `RunOptions`. `serve`: whether `botyard.serve` has it, or its keyword there; the others are those of `Option`.
 
-    It has more than twelve parameters because each is a column of the table of options: a record to hold them would be `Option` once more.
     `world` and `serve` have no defaults, so that both are decided for every new option.
     """
     if default is _UNSET:
