@@ -118,6 +118,23 @@ def test_environment() -> None:
             Environment.read(wrong)
 
 
+def test_announcements() -> None:
+    """Where a participant says that it is there: the group, and the ports of hosts that are found without it."""
+    assert Environment(3).announce_to([]) == [("239.255.0.1", 8150)]
+    local = Environment(0, "LOCALHOST").announce_to(["127.0.0.1", "10.0.0.1"])
+    assert len(local) == 1 + 2 * 32
+    assert local[:3] == [("239.255.0.1", 7400), ("127.0.0.1", 7410), ("127.0.0.1", 7412)]
+    assert local[-1] == ("10.0.0.1", 7472)
+    assert Environment(0, "OFF").announce_to(["10.0.0.1"]) == []
+
+
+def test_what_is_not_served_is_said() -> None:
+    """Variables of other implementations, and security."""
+    assert Environment.unserved({"ROS_DOMAIN_ID": "3", "ROS_DISCOVERY_SERVER": ""}) == []
+    said = Environment.unserved({"ROS_DISCOVERY_SERVER": "10.0.0.1:11811", "ROS_SECURITY_ENABLE": "true"})
+    assert [text.split()[0] for text in said] == ["ROS_DISCOVERY_SERVER", "ROS_SECURITY_ENABLE:"]
+
+
 def test_configuration() -> None:
     """Cyclone's words for it."""
     local = ET.fromstring(Environment(0, "LOCALHOST", ('a"<b',)).configuration())

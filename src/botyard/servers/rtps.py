@@ -38,6 +38,7 @@ ENOUGH_BUFFER_BYTES: Final = 1 << 20
 MAX_INDEX: Final = 100
 """Participants of one host and domain whose ports are tried."""
 _SIOCGIFADDR: Final = 0x8915
+_IP_MULTICAST_ALL: Final = 49
 
 log = logging.getLogger("botyard.ros")
 
@@ -98,6 +99,7 @@ class RtpsNode:
         self._soon: asyncio.Handle | None = None
         self._is_closed = False
         own = interface_addresses()
+        self._only = frozenset(own) if environment.reach == "LOCALHOST" else frozenset()
         if environment.reach in ("LOCALHOST", "OFF"):
             hosts = [guids.LOOPBACK]
         used = [h for h in hosts or own if h != guids.LOOPBACK] or [guids.LOOPBACK]
@@ -151,6 +153,8 @@ class RtpsNode:
         many = _udp()
         self._sockets.append(many)
         many.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform == "linux":  # only what comes over the interfaces that this socket has joined on
+            many.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
         if hasattr(socket, "SO_REUSEPORT") and sys.platform != "linux":
             many.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         many.bind((guids.GROUP if sys.platform == "linux" else "", guids.discovery_port(domain)))
@@ -183,6 +187,8 @@ class RtpsNode:
             except BlockingIOError:
                 break
             except OSError:  # what an earlier datagram of ours ran into
+                continue
+            if self._only and source[0] not in self._only:
                 continue
             self._fence.run(feed, packet, source, now)
         self._flush()

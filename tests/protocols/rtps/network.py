@@ -53,7 +53,8 @@ class Network:
     def add(self, **more: object) -> Node:
         """A participant that comes now."""
         self._made += 1
-        address = (f"10.{self._made >> 16}.{self._made >> 8 & 255}.{self._made & 255}", 7410)
+        taken = {node.address for node in self.nodes}  # those that are free again are used again
+        address = next(a for k in range(250) if (a := (f"10.0.0.{k + 1}", 7410)) not in taken)
         prefix = wire.VENDOR + self._made.to_bytes(10, "big")
         part = Participant(prefix, [address], [GROUP], self.now, EPOCH, **more)  # type: ignore[arg-type]
         node = Node(part, address, self.now)

@@ -76,8 +76,6 @@ PACE_BURST_BYTES: Final = 64_000
 """Burst to one address, bytes: it fits into a default socket buffer."""
 MAX_QUEUED_BYTES: Final = 1 << 20
 """Bytes that wait for one address; what does not fit is dropped, and reliable readers ask for it again."""
-MAX_PLACES: Final = 1024
-"""Most addresses that something is being sent to."""
 RESEND_BYTES_PER_S: Final = 1 << 20
 """Sustained rate of resending to one reader, bytes/s; what it gets for the first time is not counted."""
 RESEND_BURST_BYTES: Final = 1 << 20

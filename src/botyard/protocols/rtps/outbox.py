@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection
 from typing import Final, Protocol
+from weakref import WeakValueDictionary
 
 from botyard.protocols.rtps.guids import Address
 from botyard.protocols.rtps.limits import (
     MAX_DATAGRAM_BYTES,
     MAX_LOCAL_DATAGRAM_BYTES,
-    MAX_PLACES,
     MAX_QUEUED_BYTES,
     PACE_BURST_BYTES,
     PACE_BYTES_PER_S,
@@ -44,6 +44,7 @@ class Place:
     """
 
     __slots__ = (
+        "__weakref__",
         "_bucket",
         "_destination",
         "_outbox",
@@ -114,11 +115,6 @@ class Place:
         self.jobs.append(job)
         self._outbox.busy[self] = None
 
-    @property
-    def is_idle(self) -> bool:
-        """Nothing waits."""
-        return not (self._parts or self._queue or self.jobs)
-
     def drain(self, now: float, out: list[tuple[bytes, Address]]) -> float:
         """Move datagrams to `out` as the pace allows; how long to wait for the next ones, s, or 0: nothing waits."""
         self.flush()
@@ -166,7 +162,8 @@ class Outbox:
         self._header = header(prefix)
         self._hosts = frozenset(hosts)
         self._now = now
-        self._places: dict[Address, Place] = {}
+        # an address is forgotten when nothing waits for it and no endpoint is there
+        self._places: WeakValueDictionary[Address, Place] = WeakValueDictionary()
         self._single: list[tuple[bytes, Address]] = []
         self.head = b""
         self.busy: dict[Place, None] = {}
@@ -182,8 +179,6 @@ class Outbox:
         """The place of an address."""
         place = self._places.get(address)
         if place is None:
-            if len(self._places) >= MAX_PLACES:  # those of participants that have gone
-                self._places = {a: x for a, x in self._places.items() if not x.is_idle}
             local = address[0] in self._hosts or address[0].startswith("127.")
             limit = MAX_LOCAL_DATAGRAM_BYTES if local else MAX_DATAGRAM_BYTES
             place = self._places[address] = Place(self, address, limit, self._now)

@@ -1,0 +1,388 @@
+"""Bytes of anybody: nothing is raised, what is kept and sent is bounded, and nobody can be made to send to somebody else."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from botyard.protocols.rtps import guids, limits, parameters, wire
+from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData
+from botyard.protocols.rtps.events import EventKind
+from botyard.protocols.rtps.participant import Participant
+from botyard.protocols.rtps.qos import Durability, Qos
+from tests.protocols.rtps.network import EPOCH, GROUP, Network, Node
+from tests.protocols.rtps.test_delivery import CDR, LATCHED, RELIABLE, Got, payload, wait
+
+SOURCE = ("10.9.9.9", 7410)
+VICTIM = ("10.8.8.8", 7410)
+
+
+class Recorder:
+    """A conversation with every kind of submessage, and one of its participants in the state at its end."""
+
+    def __init__(self) -> None:
+        network = Network(seed=5, loss=0.2, delay=0.01)
+        one, other = network.add(), network.add()
+        self.packets: list[bytes] = []
+        feed = other.part.feed
+
+        def record(packet: bytes, source: Any, now: float) -> None:
+            self.packets.append(packet)
+            feed(packet, source, now)
+
+        other.part.feed = record  # type: ignore[method-assign]
+        for part, there in ((one.part, other.part), (other.part, one.part)):
+            writer = part.writer("rt/a", "T", LATCHED, network.now)
+            there.reader("rt/a", "T", Got(), LATCHED, network.now)
+            for number in range(12):
+                writer.write(payload(number, 40), network.now)
+            writer.write(CDR + bytes(20_000), network.now)
+            directed = part.writer("rr/a", "T", RELIABLE, network.now)
+            reader = there.reader("rr/a", "T", Got(), RELIABLE, network.now)
+            there.reader("rr/a", "T", Got(), RELIABLE, network.now)
+            wait(network, lambda d=directed: len(d.matched) == 2)
+            wait(network, lambda w=writer: w.matched)
+            for number in range(5):
+                directed.write(payload(number), network.now)
+                directed.write_to(
+                    reader.guid, CDR, network.now, parameters.related_identity(parameters.Identity(reader.guid, 1))
+                )
+                network.run(0.05)
+            network.run(3.0)
+            part.remove(directed, network.now)
+        network.run(2.0)
+        self.node, self.source, self.now = other, one.address, network.now
+        other.part.feed = feed  # type: ignore[method-assign]
+
+    def of_each_kind(self) -> list[bytes]:
+        """The shortest packet with each kind of submessage."""
+        best: dict[tuple[int, int], bytes] = {}
+        for packet in self.packets:
+            for kind, flags, _, _ in wire.submessages(packet):
+                if len(packet) < len(best.get((kind, flags), bytes(2000))):
+                    best[kind, flags] = packet
+        return list(dict.fromkeys(best.values()))
+
+
+@pytest.fixture(scope="module")
+def recorder() -> Recorder:
+    """Made once; tests only feed it more."""
+    return Recorder()
+
+
+def swapped(packet: bytes) -> bytes:
+    """The same submessages said to be big-endian, with lengths that fit: other numbers, well formed."""
+    parts = [packet[:20]]
+    for kind, flags, at, end in wire.submessages(packet):
+        parts.append(struct.pack(">BBH", kind, flags & ~1, end - at) + packet[at:end])
+    return b"".join(parts)
+
+
+def test_every_kind_was_recorded(recorder: Recorder) -> None:
+    """Otherwise the tests below look at less than they say."""
+    kinds = {kind for packet in recorder.packets for kind, _, _, _ in wire.submessages(packet)}
+    assert {
+        wire.ACKNACK, wire.HEARTBEAT, wire.GAP, wire.INFO_TS, wire.INFO_DST, wire.NACK_FRAG, wire.DATA, wire.DATA_FRAG
+    } <= kinds  # fmt: skip
+
+
+def test_cut_and_flipped(recorder: Recorder) -> None:
+    """Each packet cut at every byte, and with each byte changed."""
+    part, now = recorder.node.part, recorder.now
+    noise = random.Random(1)
+    fed = 0
+    for original in recorder.of_each_kind():
+        for packet in (original, swapped(original)):
+            for k in range(len(packet)):
+                now += 1e-4
+                part.feed(packet[:k], recorder.source, now)
+                changed = bytearray(packet)
+                changed[k] ^= 1 << noise.randrange(8)
+                part.feed(bytes(changed), recorder.source, now)
+                fed += 2
+            part.due(now)
+            part.out()
+    assert fed > 4000
+    assert part.count(EventKind.MALFORMED) > 100
+
+
+headers = st.sampled_from([b"", wire.header(wire.VENDOR + bytes(10))])
+kinds = st.sampled_from([1, 6, 7, 8, 9, 12, 14, 15, 18, 19, 21, 22, 48, 128])
+submessages = st.builds(
+    lambda kind, flags, body, lie: struct.pack("<BB", kind, flags)
+    + struct.pack("<H" if flags & 1 else ">H", (len(body) + lie) & 0xFFFF)
+    + body,
+    kinds, st.integers(0, 15), st.binary(max_size=90), st.sampled_from([0, 0, 0, 1, 400]),
+)  # fmt: skip
+
+
+@given(headers, st.lists(submessages, max_size=5))
+@settings(max_examples=300)
+def test_anything(recorder: Recorder, head: bytes, parts: list[bytes]) -> None:
+    """Also as if a known participant had sent it."""
+    part = recorder.node.part
+    tail = b"".join(parts)
+    known = wire.header(part.peers[0].prefix)
+    for packet in (head + tail, known + tail, known + wire.info_dst(part.guid[:12]) + tail):
+        part.feed(packet, recorder.source, recorder.now)
+    part.due(recorder.now)
+    part.out()
+
+
+@given(st.binary(max_size=200))
+def test_any_lists(data: bytes) -> None:
+    """Parameter lists: read, or refused with the one error."""
+    for head in (b"\0\3\0\0", b"\0\2\0\0", b""):
+        for read in (ParticipantData.read, EndpointData.read, parameters.read_list):
+            try:
+                read(head + data)
+            except wire.MalformedError:
+                continue
+
+
+def announcement(number: int, address: tuple[str, int] = SOURCE, **more: Any) -> bytes:
+    """SPDP of a participant."""
+    prefix = b"\1\x0f" + number.to_bytes(10, "big")
+    about = replace(ParticipantData(prefix + guids.PARTICIPANT, (address,), (address,)), **more)
+    pair = guids.SPDP_READER + guids.SPDP_WRITER
+    return wire.header(prefix) + wire.data(pair, 1, about.encode())
+
+
+def alone() -> Participant:
+    """A participant, and nobody else."""
+    return Participant(wire.VENDOR + bytes(10), [("10.0.0.1", 7410)], [GROUP], 0.0, EPOCH)
+
+
+def test_participants_are_bounded() -> None:
+    """However many are announced from however many addresses; what was announced too often is not even read."""
+    part = alone()
+    for number in range(5000):
+        part.feed(announcement(number), (f"10.1.{number >> 8}.{number & 255}", 7410), number * 0.01)
+        part.due(number * 0.01)
+        part.out()
+    assert len(part.peers) <= limits.MAX_PARTICIPANTS
+    assert len(part.take_events()) <= limits.MAX_EVENTS
+    flooded = alone()
+    for number in range(200):
+        flooded.feed(announcement(number), SOURCE, 1.0)
+    assert len(flooded.peers) == limits.ANNOUNCEMENTS_PER_S
+
+
+@pytest.mark.parametrize(
+    "more", [{"domain": 3}, {"tag": "x"}, {"metatraffic": (), "default": ()}, {"builtin": None}, {"lease": 1e9}]
+)
+def test_strange_participants(more: dict[str, Any]) -> None:
+    """Those of another domain and the like are told once and forgotten; an endless lease ends."""
+    part = alone()
+    packet = announcement(1, **{k: v for k, v in more.items() if k in ("metatraffic", "default", "lease")})
+    at = packet.index(bytes.fromhex("0100 0000"), 60)
+    if "domain" in more:
+        packet = packet[:-4] + parameters.parameter(parameters.DOMAIN_ID, parameters.int32s(3)) + parameters.END
+    if "tag" in more:
+        packet = packet[:-4] + parameters.parameter(parameters.DOMAIN_TAG, parameters.string("x")) + parameters.END
+    if "builtin" in more:
+        at = packet.index(struct.pack("<HH", parameters.BUILTIN_ENDPOINT_SET, 4))
+        packet = packet[:at] + packet[at + 8 :]
+    packet = packet[:22] + b"\0\0" + packet[24:]  # the submessage reaches to the end
+    for _ in range(5):
+        part.feed(packet, SOURCE, 1.0)
+    if "lease" in more:
+        assert len(part.peers) == 1
+        part.due(1.0 + limits.MAX_LEASE_S + 2.0)
+    assert part.peers == []
+    assert part.count(EventKind.REFUSED) == ("domain" in more or "tag" in more or "metatraffic" in more)
+    assert at > 0
+
+
+class Attacker:
+    """Somebody who sends by hand what a participant would."""
+
+    def __init__(self, part: Participant, announced: tuple[str, int], source: tuple[str, int] = SOURCE) -> None:
+        self.part, self.source, self.now = part, source, 1.0
+        self.prefix = b"\1\x0f" + (7).to_bytes(10, "big")
+        self.sent = 0
+        self.got: list[tuple[bytes, tuple[str, int]]] = []
+        self._numbers: dict[bytes, int] = {}
+        self.send(announcement(7, announced)[20:])
+
+    def send(self, *parts: bytes) -> None:
+        """Send a packet."""
+        packet = b"".join((wire.header(self.prefix), wire.info_dst(self.part.guid[:12]), *parts))
+        self.sent += len(packet)
+        self.part.feed(packet, self.source, self.now)
+
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        for _ in range(round(seconds * 100)):
+            self.now += 0.01
+            self.part.due(self.now)
+            self.got += self.part.out()
+
+    def endpoint(self, number: int, topic: str, *, is_writer: bool, qos: Qos = RELIABLE, locators: Any = ()) -> bytes:
+        """Announce an endpoint; its GUID."""
+        guid = self.prefix + number.to_bytes(3, "big") + bytes((3 if is_writer else 4,))
+        writer = guids.PUBLICATIONS_WRITER if is_writer else guids.SUBSCRIPTIONS_WRITER
+        self._numbers[writer] = self._numbers.get(writer, 0) + 1
+        about = EndpointData(guid, topic, "T", qos, locators=locators).encode()
+        self.send(wire.data(wire.ANY + writer, self._numbers[writer], about))
+        return guid
+
+    def to(self, address: tuple[str, int]) -> int:
+        """Bytes that were sent to an address."""
+        return sum(len(packet) for packet, where in self.got if where == address)
+
+
+def test_nobody_lets_us_send_to_a_victim() -> None:
+    """Who announces another's address, and asks for all that there is, makes us send hardly more than was sent to us."""
+    part = alone()
+    for number in range(1000):
+        part.writer(f"rt/r{number}", "T", RELIABLE, 0.0)
+    latched = part.writer("rt/map", "T", LATCHED, 0.0)
+    latched.write(CDR + bytes(10**6), 0.0)
+    attacker = Attacker(part, VICTIM)
+    attacker.endpoint(1, "rt/map", is_writer=False, qos=LATCHED, locators=(VICTIM,))
+    for count in range(1, 100):
+        attacker.send(wire.acknack(guids.PUBLICATIONS_READER, guids.PUBLICATIONS_WRITER, 1, range(1, 257), count))
+        attacker.send(wire.acknack(b"\0\0\1\4", latched.entity, 1, [1], count))
+        attacker.run(0.2)
+    assert attacker.to(VICTIM) < attacker.sent / 2
+    assert attacker.to(VICTIM) < 3000
+    assert attacker.to(SOURCE) == 0
+    assert latched.matched == {}
+
+
+def test_an_endpoint_elsewhere_is_not_served() -> None:
+    """A participant that has proved where it is may not name other hosts for its endpoints."""
+    part = alone()
+    latched = part.writer("rt/map", "T", LATCHED, 0.0)
+    latched.write(CDR + bytes(10**6), 0.0)
+    attacker = Attacker(part, SOURCE)
+    guid = attacker.endpoint(1, "rt/map", is_writer=False, qos=LATCHED, locators=(VICTIM,))
+    attacker.run(5.0)
+    assert attacker.to(VICTIM) == 0
+    assert guid in latched.matched, "it is served at its participant's address"
+
+
+def test_asking_again_and_again_is_limited() -> None:
+    """A reader that asks for the same all the time gets no more than its budget."""
+    part = alone()
+    writer = part.writer("rt/a", "T", replace(LATCHED, depth=100), 0.0)
+    for number in range(100):
+        writer.write(CDR + number.to_bytes(4, "big") * 1500, 0.0)
+    attacker = Attacker(part, SOURCE)
+    attacker.endpoint(1, "rt/a", is_writer=False, qos=LATCHED)
+    for count in range(1, 2000):
+        attacker.send(wire.acknack(b"\0\0\1\4", writer.entity, 1, range(1, 101), count))
+        attacker.run(0.01)
+    allowed = 600_000 + limits.RESEND_BURST_BYTES + 20.0 * limits.RESEND_BYTES_PER_S
+    assert 0.5 * allowed < attacker.to(SOURCE) < 1.1 * allowed
+
+
+def test_endpoints_are_bounded() -> None:
+    """Of one participant, and what its names and data may take."""
+    part = alone()
+    attacker = Attacker(part, SOURCE)
+    for number in range(limits.MAX_PEER_ENDPOINTS + 500):
+        attacker.endpoint(number, f"rt/{number}", is_writer=False)
+    assert len(part.peers[0].endpoints) == limits.MAX_PEER_ENDPOINTS
+    assert part.count(EventKind.REFUSED) == 500
+    for wrong in ({"topic": "x" * 300}, {"user_data": bytes(5000)}):
+        with pytest.raises(wire.MalformedError):
+            EndpointData.read(replace(EndpointData(attacker.prefix + b"\0\0\1\3", "a", "b"), **wrong).encode())  # type: ignore[arg-type]
+
+
+def test_fragments_are_bounded() -> None:
+    """Samples that are announced as long and never completed; after some seconds nothing of them is left."""
+    part = alone()
+    part.reader("rt/a", "T", Got(), RELIABLE, 0.0)
+    attacker = Attacker(part, SOURCE)
+    size = limits.MAX_SAMPLE_BYTES
+    for number in range(40):
+        guid = attacker.endpoint(number + 1, "rt/a", is_writer=True)
+        for sample in range(1, 40):
+            pair = wire.ANY + guid[12:]
+            attacker.send(wire.data_frag(pair, sample, 3, 1000, size, bytes(1000)))
+            attacker.send(wire.data_frag(pair, sample, 3, 1000, 2**32 - 1, bytes(1000)))
+            attacker.send(wire.data_frag(pair, sample, 3, 1, size, bytes(1000)))
+    inbox = part._inbox
+    assert 0 < inbox.budget.used <= limits.MAX_ASSEMBLY_BYTES
+    assert len(inbox.assemblies) <= limits.MAX_ASSEMBLY_BYTES // size
+    attacker.run(limits.ASSEMBLY_TIMEOUT_S + 1.0)
+    assert inbox.budget.used == 0
+    assert not inbox.assemblies and not inbox.assembling
+
+
+def test_held_samples_are_bounded() -> None:
+    """Samples behind a hole that is never filled."""
+    part = alone()
+    reader = part.reader("rt/a", "T", Got(), RELIABLE, 0.0)
+    attacker = Attacker(part, SOURCE)
+    guid = attacker.endpoint(1, "rt/a", is_writer=True)
+    attacker.send(wire.heartbeat(wire.ANY, guid[12:], 1, 10**6, 1))
+    for number in range(2, 1000):
+        attacker.send(wire.data(wire.ANY + guid[12:], number, CDR + bytes(50_000)))
+    (proxy,) = reader._proxies.values()
+    held = [s for s in proxy.held.values() if s is not None]
+    assert 0 < sum(len(s.payload) for s in held) <= limits.MAX_HELD_BYTES
+    attacker.send(wire.gap(wire.ANY, guid[12:], 2, 10**9))
+    assert len(proxy.held) <= limits.MAX_HELD_SAMPLES
+
+
+def kept(thing: object, seen: set[int]) -> int:
+    """How many objects there are in what a participant holds."""
+    if id(thing) in seen or isinstance(thing, (str, bytes, bytearray, int, float, type(None), type)) or callable(thing):
+        return 1
+    seen.add(id(thing))
+    if isinstance(thing, Mapping):
+        return 1 + sum(kept(k, seen) + kept(v, seen) for k, v in thing.items())
+    if isinstance(thing, (list, tuple, set, frozenset, deque)):
+        return 1 + sum(kept(x, seen) for x in thing)
+    names = [*getattr(thing, "__dict__", ())]
+    for kind in type(thing).__mro__:
+        slots = getattr(kind, "__slots__", ())
+        names += [slots] if isinstance(slots, str) else list(slots)
+    return 1 + sum(kept(getattr(thing, n), seen) for n in names if n != "__weakref__" and hasattr(thing, n))
+
+
+def test_a_day_of_coming_and_going() -> None:
+    """Participants and endpoints that come, are used and go, some without a word: nothing of them is left."""
+    network = Network(seed=2, loss=0.05)
+    server = network.add()
+    latched = server.part.writer("rt/map", "T", LATCHED, network.now)
+    latched.write(CDR + bytes(50_000), network.now)
+    got = Got()
+    counts = []
+
+    def life(number: int) -> None:
+        node: Node = network.add()
+        late = Got()
+        node.part.reader("rt/map", "T", late, LATCHED, network.now)
+        writer = node.part.writer("rt/cmd_vel", "T", RELIABLE, network.now)
+        reader = server.part.reader("rt/cmd_vel", "T", got, RELIABLE, network.now)
+        own = server.part.writer(f"rt/r{number}", "T", Qos(durability=Durability.VOLATILE), network.now)
+        wait(network, lambda: writer.matched and late)
+        writer.write(payload(number), network.now)
+        wait(network, lambda: got)
+        got.clear()
+        server.part.remove(reader, network.now)
+        server.part.remove(own, network.now)
+        network.run(1.0)
+        network.remove(node, politely=bool(number % 2))
+
+    for number in range(240):
+        life(number)
+        network.run(360.0 if number % 60 == 59 else 25.0)  # all leases have ended by then
+        server.part.take_events()
+        if number % 60 == 59:
+            counts.append(kept(server.part, set()))
+    assert not server.part.peers
+    assert max(counts) - min(counts) < 200, counts
+    assert len(server.part._discovery.publications.kept) < 5  # type: ignore[arg-type]
