@@ -13,7 +13,7 @@ from tools import interfaces_reference
 import botyard
 from botyard import Simulation
 from botyard.app.assembly import assemble
-from botyard.app.builtin import WISHES, with_interfaces
+from botyard.app.builtin import WISHES, default_step, with_interfaces
 from botyard.app.interfaces import begin_interfaces
 from botyard.app.options import OPTIONS, RunOptions
 from botyard.app.reference import interface_rows
@@ -67,6 +67,24 @@ def test_what_is_said_of_an_interface_is_said_of_the_run(said: str, changes: dic
     found = with_interfaces(o)
     assert {n: getattr(found, n) for n in OPTIONS if getattr(found, n) != getattr(o, n)} == changes
     assert with_interfaces(found) == found
+
+
+@pytest.mark.parametrize(
+    ("o", "expected"),
+    [
+        (RunOptions(), (0.1, "")),
+        (RunOptions(ros1=True), (0.1, "")),
+        (RunOptions(ros2=True), (0.02, "ros2")),
+        (RunOptions(ros_domain_id=7), (0.02, "ros2")),
+        (RunOptions(zenoh_router=True), (0.02, "zenoh")),
+        (with_interfaces(RunOptions(interface=("zenoh",))), (0.02, "zenoh")),
+        (RunOptions(ambf="2.0"), (0.005, "ambf")),
+        (RunOptions(ros2=True, ambf="2.0", ambf_port=-1), (0.005, "ambf")),
+        (RunOptions(ros2=True, update_sim_time=50), (0.1, "")),
+    ],
+)
+def test_the_smallest_step_of_the_interfaces_is_the_default(o: RunOptions, expected: tuple[float, str]) -> None:
+    assert default_step(o) == expected
 
 
 def test_interfaces_that_were_switched_off_can_be_asked_for() -> None:

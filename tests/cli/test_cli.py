@@ -435,8 +435,9 @@ def test_the_time_of_a_step(
     monkeypatch.setattr(Hub, "run", lambda hub: asyncio.sleep(0, steps.append(hub.sim.dt)))
     port = free_port(6)
     more = ("--ambf-port", "-1", "--ros-master", f"embedded:{port + 4}") if "ambf" in options else ()
-    code, _, err = call("--nomap", *options.split(), *more, *FAST, str(port), capsys=capsys)
-    assert (code, steps, "5 ms at a time" in err) == (0, [seconds], said), err
+    code, out, err = call("--nomap", *options.split(), *more, *FAST, str(port), capsys=capsys)
+    assert (code, steps, "5 ms at a time, as the interface ambf expects" in err) == (0, [seconds], said), err
+    assert f"steps of {1000.0 * seconds:g} ms" in out
 
 
 def test_what_lives_as_long_as_the_run_is_not_looked_through_for_garbage(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from botyard.app.builtin import default_step
 from botyard.app.compose import Parts, compose
 from botyard.app.interfaces import begin_interfaces
 from botyard.app.options import RobotChoice, RunOptions
@@ -35,7 +36,7 @@ DEFAULT_CAPACITY = 252.0
 def assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None) -> Parts:
     """Assemble the parts of a simulator from options; no port is open yet."""
     settings = place.settings
-    interval = o.update_interval / 1000.0 if o.update_interval else settings.step or o.usual_step
+    interval = o.update_interval / 1000.0 if o.update_interval else settings.step or default_step(o).step_s
     parts = compose(
         sim,
         interval=None if o.fast else interval,

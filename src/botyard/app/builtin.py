@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from botyard.app.kinds import Flag, OneOf, Real, Whole
 from botyard.app.options import OPTIONS, RunOptions
@@ -37,6 +37,8 @@ class Wish:
         Options (by field) that select it by default.
     fields : mapping of str to str
         Fields of `RunOptions` by the interface's option names.
+    step_s : callable
+        Default time step with it, s; None: it needs none of its own.
     tolerated : callable
         If its port cannot be opened: hint of the warning; None: the run fails.
     """
@@ -45,9 +47,16 @@ class Wish:
     is_offered: Callable[[RunOptions], bool] = lambda _o: True
     asking: Mapping[str, Any] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
+    step_s: Callable[[RunOptions], float | None] = lambda _o: None
     tolerated: Callable[[RunOptions], str | None] = lambda _o: None
 
 
+DEFAULT_STEP_S: Final = 0.1
+"""Default time step."""
+AMBF_STEP_S: Final = 0.005
+"""Default time step with AMBF's objects, whose clients expect small steps."""
+ROS2_STEP_S: Final = 0.02
+"""Default time step with ROS 2: Nav2's controllers and filters expect odometry and transforms at 20 to 50 Hz."""
 NO_WISH: Final = Wish()
 """That of interfaces of other packages, and of those that a command runs."""
 WISHES: Final[dict[str, Wish]] = {}
@@ -160,6 +169,7 @@ AMBF: Final = replace(
         "ambf", "AMBF's objects without ROS", "ros", serve=lambda run, it: run.ros.link_switch(it), carrier=Carrier.TCP, port=AMBF_PORT,
         is_asked=lambda o: o.ambf is not None and o.ambf_port >= 0, asking={"ambf": "2.0"},
         is_offered=lambda o: o.ambf is not None,  # its types and its step are those of the whole run
+        step_s=lambda o: None if o.ambf is None else AMBF_STEP_S,
         fields={
             "generation": "ambf", "port": "ambf_port", "namespace": "ambf_namespace", "min_freq": "ambf_min_freq",
             "max_freq": "ambf_max_freq",
@@ -187,6 +197,7 @@ ROS1: Final = _built_in(
 ROS2: Final = _built_in(
     "ros2", "ROS 2 (DDS)", "ros2", serve=lambda run, it: run.ros.ros2_switch(it),
     is_asked=lambda o: o.ros2 or o.ros_domain_id is not None, asking={"ros2": True},
+    step_s=lambda o: ROS2_STEP_S if o.ros2 or o.ros_domain_id is not None else None,
     fields={
         "domain": "ros_domain_id", "distro": "ros_distro", "names": "ros_names", "time": "ros_time", "cmd_vel_timeout": "cmd_vel_timeout",
     },
@@ -194,6 +205,7 @@ ROS2: Final = _built_in(
 ZENOH: Final = _built_in(
     "zenoh", "ROS 2 (Zenoh)", "zenoh", serve=lambda run, it: run.ros.zenoh_switch(it),
     is_asked=lambda o: o.zenoh or o.zenoh_router, asking={"zenoh": True},
+    step_s=lambda o: ROS2_STEP_S if o.zenoh or o.zenoh_router else None,
     fields={
         "router": "zenoh_router", "domain": "ros_domain_id", "distro": "ros_distro", "names": "ros_names", "time": "ros_time",
         "cmd_vel_timeout": "cmd_vel_timeout",
@@ -245,4 +257,20 @@ def with_interfaces(o: RunOptions) -> RunOptions:
     return o
 
 
-__all__ = ["NO_WISH", "WISHES", "Wish", "with_interfaces"]
+class DefaultStep(NamedTuple):
+    """The default time step of a run, s, and the name of the interface that needs it; empty: none does."""
+
+    step_s: float
+    interface: str
+
+
+def default_step(o: RunOptions) -> DefaultStep:
+    """The smallest step of the interfaces that are asked for. With ``--update-sim-time`` they change nothing: the pace is the user's."""
+    wanted = [] if o.update_sim_time else [(wish.step_s(o), name) for name, wish in WISHES.items()]
+    return min(
+        (DefaultStep(step, name) for step, name in wanted if step is not None),
+        default=DefaultStep(DEFAULT_STEP_S, ""),
+    )
+
+
+__all__ = ["NO_WISH", "WISHES", "DefaultStep", "Wish", "default_step", "with_interfaces"]

@@ -32,11 +32,6 @@ from botyard.geometry import Pose
 if TYPE_CHECKING:
     from botyard.formats.base import Options
 
-DEFAULT_STEP: Final = 0.1
-"""Default time step, s."""
-AMBF_STEP: Final = 0.005
-"""Default time step with --ambf, s, whose clients expect small steps."""
-
 ERROR_MODES: Final = ("random_each_update", "random_init", "constant", "none")
 
 MAX_READ_HELP: Final = (
@@ -177,11 +172,6 @@ class RunOptions:
         """The robots of the command line; a P3-DX when nobody names any."""
         return self.robots or (() if self.factories or world_has_some else (RobotChoice("p3dx", None),))
 
-    @property
-    def usual_step(self) -> float:
-        """Default time step with these options, s."""
-        return DEFAULT_STEP if self.ambf is None or self.update_sim_time else AMBF_STEP
-
     def reading(self) -> Options:
         """Options of reading map files."""
         from botyard.formats.base import Options  # what only asks for help need not load the models of worlds
@@ -294,7 +284,7 @@ class RunOptions:
     # -- Time and chance
     update_interval: float | None = option(
         TIME, "--update-interval", "-update-interval", kind=Whole(1, 60000, unit=0.001), world=True, serve="interval", metavar="MS",
-        help="Wall time between two steps. [default: what the world file says, else 100; 5 with --ambf]",
+        help="Wall time between two steps. [default: what the world file says, else 100; 20 with --ros2 or --zenoh; 5 with --ambf]",
         about="Wall time between two steps; `sim.dt`, which is real time, if it is not given.",
     )
     update_sim_time: int | None = option(

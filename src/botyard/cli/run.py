@@ -188,9 +188,13 @@ def _simulate(
 
     sim_ms = o.update_sim_time or o.update_interval
     s = world.settings
-    step = sim_ms / 1000.0 if sim_ms else s.step or o.usual_step
-    if o.ambf is not None and not (o.update_interval or o.update_sim_time or s.step):
-        log.info("AMBF: the world steps %g ms at a time; --update-interval says otherwise", step * 1000.0)
+    from botyard.app.builtin import default_step
+
+    usual = default_step(o)
+    step = sim_ms / 1000.0 if sim_ms else s.step or usual.step_s
+    if usual.interface and not (sim_ms or s.step):
+        text = "the world steps %g ms at a time, as the interface %s expects; --update-interval says otherwise"
+        log.info(text, step * 1000.0, usual.interface)
     settings: dict[str, Any] = {
         "seed": o.seed if o.seed is not None else s.seed,
         "odometry_error": "none" if o.no_error else o.odom_error_mode or s.odometry_error,
@@ -464,9 +468,17 @@ def _ready(yard: Yard, as_json: bool, page: str | None) -> str:
     made = [{"model": f.model.name, "host": f.address[0], "port": f.address[1]} for f in yard.factories]
     if as_json:
         source = sim.scene.source or None
-        about = {"ready": True, "seed": sim.seed, "map": source, "robots": robots, "factories": made, "page": page}
+        about = {
+            "ready": True,
+            "seed": sim.seed,
+            "step": sim.dt,
+            "map": source,
+            "robots": robots,
+            "factories": made,
+            "page": page,
+        }
         return json.dumps(about)
     listed = [f"{r['name']} ({r['model']}) on {r['host']}:{r['port']}" for r in robots]
     listed += [f"a {f['model']} for every client of {f['host']}:{f['port']}" for f in made]
     shown = f"\npage: {page}" if page else ""
-    return f"botyard ready: {', '.join(listed) or 'no robots'}; seed {sim.seed}{shown}"
+    return f"botyard ready: {', '.join(listed) or 'no robots'}; seed {sim.seed}, steps of {1000.0 * sim.dt:g} ms{shown}"
