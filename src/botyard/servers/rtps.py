@@ -37,6 +37,8 @@ ENOUGH_BUFFER_BYTES: Final = 1 << 20
 """Less than this is worth a line in the log, bytes."""
 MAX_INDEX: Final = 100
 """Participants of one host and domain whose ports are tried."""
+POLL_S: Final = 0.002
+"""How often sockets are looked at where the event loop cannot watch them, s."""
 _SIOCGIFADDR: Final = 0x8915
 _IP_MULTICAST_ALL: Final = 49
 
@@ -103,8 +105,10 @@ class RtpsNode:
         if environment.reach in ("LOCALHOST", "OFF"):
             hosts = [guids.LOOPBACK]
         used = [h for h in hosts or own if h != guids.LOOPBACK] or [guids.LOOPBACK]
+        port = guids.unicast_port(environment.domain, 0)
         try:
-            port = self._open(environment, used, is_everywhere=not hosts)
+            if environment.reach != "OFF":
+                port = self._open(environment, used, is_everywhere=not hosts)
         except OSError as error:
             self._close_sockets()
             raise PeerError(f"DDS domain {environment.domain} cannot be entered: {error.strerror or error}") from None
@@ -121,7 +125,7 @@ class RtpsNode:
             user_data=ENCLAVE,
         )
         for sock in self._sockets:
-            self._loop.add_reader(sock, self._readable, sock)
+            self._watch(sock)
         self.wake()
 
     # -- sockets
@@ -144,8 +148,7 @@ class RtpsNode:
         granted = own.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
         if granted < ENOUGH_BUFFER_BYTES:
             log.debug("ROS 2: the system grants a receive buffer of %d bytes", granted)
-        if environment.reach != "OFF":
-            self._join(environment.domain, hosts)
+        self._join(environment.domain, hosts)
         return port
 
     def _join(self, domain: int, hosts: Sequence[str]) -> None:
@@ -177,6 +180,21 @@ class RtpsNode:
 
     # -- receiving
 
+    def _watch(self, sock: socket.socket) -> None:
+        try:
+            self._loop.add_reader(sock, self._readable, sock)
+        except NotImplementedError:  # the event loop of Windows cannot say when a datagram has come
+            self._poll(sock)
+
+    def _poll(self, sock: socket.socket) -> None:
+        if not self._is_closed:
+            self._readable(sock)
+            self._loop.call_later(POLL_S, self._poll, sock)
+
+    def _unwatch(self, sock: socket.socket) -> None:
+        with contextlib.suppress(NotImplementedError):
+            self._loop.remove_reader(sock)
+
     def _readable(self, sock: socket.socket) -> None:
         start = worked()
         now = self._loop.time()
@@ -195,12 +213,13 @@ class RtpsNode:
         self._time.spend(now, worked() - start)
         wait = self._time.wait(now)
         if wait and not self._is_closed:
-            self._loop.remove_reader(sock)
-            self._loop.call_later(wait, self._read_again, sock)
+            with contextlib.suppress(NotImplementedError):
+                self._loop.remove_reader(sock)
+                self._loop.call_later(wait, self._read_again, sock)
 
     def _read_again(self, sock: socket.socket) -> None:
         if not self._is_closed:
-            self._loop.add_reader(sock, self._readable, sock)
+            self._watch(sock)
 
     # -- sending
 
@@ -233,6 +252,9 @@ class RtpsNode:
                 log.debug("ROS 2: %s: %s", event.kind.value, event.text)
 
     def _send(self) -> None:
+        if not self._sockets:  # OFF
+            self.participant.out()
+            return
         own = self._sockets[0]
         for datagram, address in self.participant.out():
             if address[0] == guids.GROUP:
@@ -254,7 +276,7 @@ class RtpsNode:
             if handle is not None:
                 handle.cancel()
         for sock in self._sockets:
-            self._loop.remove_reader(sock)
+            self._unwatch(sock)
         self._close_sockets()
 
 

@@ -35,6 +35,8 @@ class Network:
         Probability that a packet is lost, or comes twice.
     delay : float
         Longest time that a packet takes, s: the shortest is 0, so they overtake each other.
+    deaf : Node or None
+        This one gets nothing.
     """
 
     seed: int = 0
@@ -44,6 +46,7 @@ class Network:
     now: float = 100.0
     nodes: list[Node] = field(default_factory=list)
     packets: int = 0
+    deaf: Node | None = None
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
@@ -94,7 +97,7 @@ class Network:
             while self._flying and self._flying[0][0] <= at:
                 _, _, to, source, packet = heapq.heappop(self._flying)
                 for node in self.nodes:
-                    if to in (node.address, GROUP) and node.address != source:
+                    if to in (node.address, GROUP) and node.address != source and node is not self.deaf:
                         node.received += len(packet)
                         node.part.feed(packet, source, at)
             for node in self.nodes:

@@ -138,6 +138,35 @@ def test_restarts(network: Network, restarts: int) -> None:
     assert len(reader_node.part.peers) == len(reader.matched) == 1
 
 
+@pytest.mark.parametrize("is_reader_deaf", [True, False])
+@pytest.mark.parametrize("seconds", [10.0, 60.0])
+def test_one_loses_sight_of_the_other(is_reader_deaf: bool, seconds: float) -> None:
+    """A link that works one way only, for shorter and longer than a lease: afterwards all goes on, and nothing old comes twice."""
+    network = Network()
+    one, other = pair(network)
+    got, latched = Got(), Got()
+    other.part.reader("rt/a", "T", got, RELIABLE, network.now)
+    other.part.reader("rt/map", "T", latched, LATCHED, network.now)
+    writer = one.part.writer("rt/a", "T", RELIABLE, network.now)
+    map_writer = one.part.writer("rt/map", "T", LATCHED, network.now)
+    map_writer.write(payload(0), network.now)
+    wait(network, lambda: writer.matched and latched)
+    for number in range(3):
+        writer.write(payload(number), network.now)
+    network.run(2.0)
+    network.deaf = other if is_reader_deaf else one
+    network.run(seconds)
+    map_writer.write(payload(1), network.now)
+    network.deaf = None
+    wait(network, lambda: latched[-1] == payload(1))
+    wait(network, lambda: writer.matched)
+    for number in range(3, 6):
+        writer.write(payload(number), network.now)
+    wait(network, lambda: got[-1] == payload(5))
+    network.run(5.0)
+    assert got == [payload(number) for number in range(6)]
+
+
 def test_a_slow_reader_gets_what_is_still_kept() -> None:
     """A writer that keeps 10 samples never waits; what has gone is told as gone."""
     network = Network()
@@ -176,6 +205,30 @@ def test_samples_for_one_reader() -> None:
     for k, got in enumerate(gots):
         assert [int.from_bytes(g[4:8], "little") for g in got] == [*range(k, 40, 2), 99]
     assert not writer.write_to(b"x" * 16, payload(0), network.now)
+
+
+def test_samples_for_one_reader_come_at_once() -> None:
+    """Those for others before it are told with it as irrelevant, and a loss at the end is noticed soon."""
+    network = Network()
+    one, other, third = network.add(), network.add(), network.add()
+    gots = [Got(), Got()]
+    readers = [
+        node.part.reader("rr/a", "T", got, RELIABLE, network.now)
+        for node, got in zip((other, third), gots, strict=True)
+    ]
+    writer = one.part.writer("rr/a", "T", RELIABLE, network.now)
+    wait(network, lambda: len(writer.matched) == 2 and all(r.matched for r in readers))
+    network.run(1.0)
+    for number in range(10):
+        writer.write_to(readers[number % 2].guid, payload(number), network.now)
+        network.run(0.002)
+        assert len(gots[number % 2]) == number // 2 + 1
+    network.loss = 1.0
+    writer.write_to(readers[0].guid, payload(10), network.now)
+    network.run(0.01)
+    network.loss = 0.0
+    network.run(0.5)
+    assert len(gots[0]) == 6
 
 
 def test_a_large_map() -> None:

@@ -130,7 +130,7 @@ class Discovery:
 
     def _builtin_writer(self, entity: bytes) -> InstanceWriter:
         about = EndpointData(self._prefix + entity, "", "", _BUILTIN_QOS)
-        writer = InstanceWriter(about, self._outbox, self._heralds, KeepInstances())
+        writer = InstanceWriter(about, self._heralds, KeepInstances())
         self.writers[entity] = writer
         return writer
 

@@ -134,7 +134,7 @@ class Participant:
             A name or the user data is too long.
         """
         data = self._describe(guids.WRITER_WITHOUT_KEY, topic, type_name, qos, user_data)
-        writer = TopicWriter(data, self._outbox, self._heralds, KeepLast(qos.depth), changed)
+        writer = TopicWriter(data, self._heralds, KeepLast(qos.depth), changed)
         self._discovery.add(writer, now)
         return writer
 

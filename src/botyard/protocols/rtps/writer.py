@@ -22,7 +22,7 @@ from botyard.protocols.rtps.limits import (
     RESEND_BURST_BYTES,
     RESEND_BYTES_PER_S,
 )
-from botyard.protocols.rtps.outbox import Outbox, Place
+from botyard.protocols.rtps.outbox import Place
 from botyard.protocols.rtps.wire import ANY
 from botyard.protocols.tokenbucket import TokenBucket
 
@@ -126,7 +126,6 @@ class Writer(Generic[H]):
     def __init__(
         self,
         data: EndpointData,
-        outbox: Outbox,
         heralds: Heralds,
         history: H,
         changed: Callable[[], None] = lambda: None,
@@ -137,7 +136,6 @@ class Writer(Generic[H]):
         self.number = 0
         self.matched: dict[bytes, EndpointData] = {}
         self.changed = changed
-        self._outbox = outbox
         self._heralds = heralds
         self._history = history
         self._keeps = data.qos.is_kept
@@ -175,7 +173,7 @@ class Writer(Generic[H]):
         self.matched[reader.guid] = reader
         self._arrange()
         if is_reliable:
-            self._heartbeat(proxy, final=False)
+            self._heartbeat(proxy)
             if proxy.acked < self.number:
                 self._wait(now)
         self.changed()
@@ -196,7 +194,8 @@ class Writer(Generic[H]):
         self._arrange()
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Send and keep nothing more."""
+        self._keeps = False
         for guid in tuple(self._proxies):
             self.unmatch(guid)
         self._history.clear()
@@ -272,7 +271,7 @@ class Writer(Generic[H]):
         else:
             proxy.place.add(sample, proxy.prefix)
             if proxy.is_reliable:
-                self._heartbeat(proxy, final=False)
+                self._heartbeat(proxy)
         if proxy.is_reliable:
             self._wait(now)
         return True
@@ -289,7 +288,7 @@ class Writer(Generic[H]):
         self._sending.discard((place, number))
         for proxy in self._reliable:
             if proxy.place is place and proxy.acked < number and proxy.start < number:
-                self._heartbeat(proxy, final=False)
+                self._heartbeat(proxy)
 
     # -- heartbeats
 
@@ -297,12 +296,12 @@ class Writer(Generic[H]):
         self._count = self._count % wire.MAX_COUNT + 1
         return self._count
 
-    def _heartbeat(self, proxy: ReaderProxy, final: bool) -> None:
+    def _heartbeat(self, proxy: ReaderProxy) -> None:
+        """Demand an answer of one reader."""
         first = max(self._history.first(self.number), proxy.start + 1)
-        submessage = wire.heartbeat(proxy.entity, self.entity, first, self.number, self._next_count(), final)
+        submessage = wire.heartbeat(proxy.entity, self.entity, first, self.number, self._next_count())
         proxy.place.add(submessage, proxy.prefix)
-        if not final:
-            proxy.unanswered += 1
+        proxy.unanswered += 1
 
     def greeting(self, reader: bytes) -> bytes:
         """A HEARTBEAT to a reader of a participant that has not answered yet."""
@@ -334,7 +333,7 @@ class Writer(Generic[H]):
         lacking = [p for p in self._reliable if p.acked < max(self._broadcast, p.wanted)]
         for proxy in lacking:
             if not any(place is proxy.place for place, _ in self._sending):
-                self._heartbeat(proxy, final=False)
+                self._heartbeat(proxy)
         return bool(lacking)
 
     # -- what readers say
@@ -342,8 +341,15 @@ class Writer(Generic[H]):
     def acknack(self, guid: bytes, said: wire.AckNack, is_final: bool, now: float) -> None:
         """An ACKNACK of a reader."""
         proxy = self._proxies.get(guid)
-        if proxy is None or said.serial <= proxy.count or not proxy.is_reliable or said.base > self.number + 1:
+        if proxy is None or not proxy.is_reliable or said.base > self.number + 1:
             return
+        is_first = said.base <= 1 and not said.missing and not is_final  # "I am here"
+        if said.serial <= proxy.count:
+            if not is_first:
+                return
+            # its participant had lost ours, which we have not noticed: it begins anew, and has what it has acknowledged
+            if not (self._keeps and self.matched[guid].qos.is_kept):
+                proxy.start = proxy.acked
         proxy.count = said.serial
         proxy.unanswered = 0
         if said.base - 1 > proxy.acked:
@@ -353,8 +359,8 @@ class Writer(Generic[H]):
             proxy.requested = [n for n in reversed(said.missing) if n <= self.number]
             self._serve(proxy)
             self._wait(now)
-        elif said.base <= 1 and not is_final:  # "I am here"
-            self._heartbeat(proxy, final=False)
+        elif is_first:
+            self._heartbeat(proxy)
             if proxy.acked < self.number:
                 self._wait(now)
 
@@ -422,7 +428,7 @@ class Writer(Generic[H]):
         """A reader has got what it asked for."""
         proxy.is_served = False
         if self._proxies.get(proxy.guid) is proxy and not any(place is proxy.place for place, _ in self._sending):
-            self._heartbeat(proxy, final=False)
+            self._heartbeat(proxy)
 
     def is_kept(self, number: int, sample: Fragmented) -> bool:
         """Whether a sample is still kept, so that sending more of it makes sense."""
