@@ -90,7 +90,7 @@ def interface(session: Callable[[Door], Any], carrier: Carrier = Carrier.TCP, **
 FAULTS = [
     ("receive_data", None, "ValueError: a fault"),
     ("data_to_send", None, "ValueError: a fault"),
-    ("data_to_send", "text", "data_to_send: expected bytes, found 'text'"),
+    ("data_to_send", 5, "data_to_send: expected bytes, found 5"),
     ("next_timer", None, "ValueError: a fault"),
     ("next_timer", float("nan"), "next_timer: expected a time or None, found nan"),
     ("next_timer", "soon", "next_timer: expected a time or None, found 'soon'"),

@@ -17,6 +17,7 @@ from botyard.interfaces import discovery
 from botyard.interfaces.interface import Carrier, Interface, Option, Switch
 from botyard.interfaces.registry import BUILT_IN, parse_choice
 from botyard.protocols.ambf.link import PORT as AMBF_PORT
+from botyard.protocols.rosbridge import PORT as ROSBRIDGE_PORT
 from botyard.protocols.tcpros import MASTER_PORT
 
 if TYPE_CHECKING:
@@ -210,6 +211,18 @@ ZENOH: Final = _built_in(
         "router": "zenoh_router", "domain": "ros_domain_id", "distro": "ros_distro", "names": "ros_names", "time": "ros_time",
         "cmd_vel_timeout": "cmd_vel_timeout",
     },
+)  # fmt: skip
+ROSBRIDGE: Final = replace(
+    _built_in(
+        "rosbridge", "ROS by the rosbridge protocol", "ros", serve=lambda run, it: run.ros.rosbridge_switch(it),
+        carrier=Carrier.WEBSOCKET, port=ROSBRIDGE_PORT,
+        is_asked=lambda o: o.rosbridge is not None, asking={"rosbridge": ROSBRIDGE_PORT},
+        fields={
+            "port": "rosbridge", "token": "rosbridge_token", "distro": "ros_distro", "names": "ros_names", "time": "ros_time",
+            "cmd_vel_timeout": "cmd_vel_timeout",
+        },
+    ),
+    clients=100,
 )  # fmt: skip
 METRICS: Final = _built_in(
     "metrics", "figures for Prometheus over HTTP", serve=_metrics, level=Level.WATCH,

@@ -62,10 +62,12 @@ def check_options(o: RunOptions) -> None:
         from botyard.controllers.registry import find_controller
 
         find_controller(o.controller)
-    if o.gui_token and not _is_token(o.gui_token):
+    for option, token in (("--gui-token", o.gui_token), ("--rosbridge-token", o.rosbridge_token)):
+        if token is None or (not token and option == "--gui-token") or _is_token(token):
+            continue
         raise CommandLineError(
-            f"--gui-token: expected 1 to {MAX_TOKEN} characters that a header of HTTP can carry (printable Latin-1, no space at the ends), "
-            f'found "{shown(o.gui_token)}"'
+            f"{option}: expected 1 to {MAX_TOKEN} characters that a header of HTTP can carry (printable Latin-1, no space at the ends), "
+            f'found "{shown(token)}"'
         )
     if not o.no_gui and o.gui_token == "off" and not is_loopback(o.gui_address):
         raise CommandLineError("--gui-token off: only on this machine; with --gui-address the page needs a token")

@@ -18,6 +18,7 @@ OF_OPTIONS: Final[Mapping[str, str]] = {
     "ros_domain_id": "ros2",
     "zenoh": "zenoh",
     "zenoh_router": "zenoh",
+    "rosbridge": "ros",
     "gantt": "plots",
 }
 """Extras by the names of parameters of commands (``run``, ``traffic run``); other commands say what they need with `require`."""
@@ -44,7 +45,8 @@ class Needs:
     def add_options(self, values: Mapping[str, Any]) -> None:
         """Add the needs of given options; `values` are those of all parameters, None or False where not given."""
         for name, extra in OF_OPTIONS.items():
-            if values.get(name) not in (None, False):
+            value = values.get(name)
+            if value is not None and value is not False:  # 0 is a port
                 self.add(extra, f"--{name.replace('_', '-')}")
 
     def add_file(self, name: str | Path | None) -> None:

@@ -417,6 +417,16 @@ class RunOptions:
         ROS, "--zenoh-router", kind=Flag(), world=False, serve=True,
         help="The same, and be that router: no rmw_zenohd is needed.",
     )
+    rosbridge: int | None = option(
+        ROS, "--rosbridge", kind=Whole(0, 65535), world=False, serve=True, metavar="[PORT]", bare=9090,
+        help="Serve the rosbridge protocol (roslibpy, roslib, Foxglove) over WebSockets; no ROS is needed. "
+        "[port 9090 if none is given; 0: any free port]",
+        about="Port of the rosbridge protocol over WebSockets (usually 9090); 0: any free port.",
+    )
+    rosbridge_token: str | None = option(
+        ROS, "--rosbridge-token", world=False, serve=True, metavar="TEXT",
+        help="Clients of rosbridge must show this token: ws://host:9090/?token=TEXT. Pages of any site may come with it.",
+    )
     ros_domain_id: int | None = option(
         ROS, "--ros-domain-id", kind=Whole(0, 232), world=False, serve=True, metavar="N",
         help="The same, instead of ROS_DOMAIN_ID.",

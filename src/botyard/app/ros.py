@@ -14,6 +14,7 @@ from botyard.app.options import RunOptions
 from botyard.errors import BotyardError, CommandLineError, PeerError, RosMasterError
 from botyard.interfaces.interface import Interface, Switch
 from botyard.names import shown
+from botyard.protocols.rosbridge import PORT
 from botyard.protocols.tcpros import MASTER_PORT
 from botyard.waits import telling
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from botyard.interfaces.ambf import Ambf
     from botyard.interfaces.ambf.link import Link
     from botyard.interfaces.ros.graph import RosGraph, Transport
+    from botyard.interfaces.ros.rosbridge import Rosbridge
     from botyard.model.scene import Scene
     from botyard.protocols.ros_messages.types import Types
     from botyard.servers.pump import TcpPump
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from botyard.servers.ros1master import Ros1Master
     from botyard.servers.ros2 import Ros2
     from botyard.servers.ros2zenoh import Ros2Zenoh
+    from botyard.servers.rosbridge import RosbridgePump
 
 DEFAULT_MASTER = "http://localhost:11311"
 
@@ -61,6 +64,7 @@ class RosInterfaces:
         self._ros1_was_on = False
         self._ros2: Ros2 | None = None
         self._zenoh: Ros2Zenoh | None = None
+        self._rosbridge: tuple[Rosbridge, RosbridgePump] | None = None
 
     # -- what turns them on and off
 
@@ -81,6 +85,17 @@ class RosInterfaces:
     def zenoh_switch(self, interface: Interface) -> Switch:
         """ROS 2 over Zenoh."""
         return Switch(interface.about, False, self.start_zenoh, self.stop_zenoh)
+
+    def rosbridge_switch(self, interface: Interface) -> Switch:
+        """Clients of the rosbridge protocol."""
+
+        async def start() -> None:
+            await self.start_rosbridge(interface)
+
+        def address() -> tuple[str, int] | None:
+            return None if self._rosbridge is None else self._rosbridge[1].address
+
+        return Switch(interface.about, False, start, self.stop_rosbridge, interface.lacks, address)
 
     def link_switch(self, interface: Interface) -> Switch:
         """AMBF's objects without ROS."""
@@ -288,13 +303,16 @@ class RosInterfaces:
 
     async def _leave(self, transport: Ros1 | Ros2 | Ros2Zenoh | None) -> None:
         """Withdraw everything from a transport, and close it."""
-        if transport is None:
-            return
+        if transport is not None:
+            self._withdraw(transport)
+            await transport.close()
+
+    def _withdraw(self, transport: Transport) -> None:
+        """Withdraw everything from a transport."""
         if self._graph is not None:
             self._graph.remove(transport)
         if self._ambf is not None:
             self._ambf.remove(transport)
-        await transport.close()
 
     async def _leave_ros1(self) -> None:
         """Disconnect from the master; an embedded one keeps running, since others may need it."""
@@ -360,9 +378,41 @@ class RosInterfaces:
         ros, self._zenoh = self._zenoh, None
         await self._leave(ros)
 
+    async def start_rosbridge(self, interface: Interface) -> None:
+        """Serve clients of the rosbridge protocol.
+
+        Raises
+        ------
+        WorldError
+            The extra is not installed.
+        PortError
+            The port is taken.
+        """
+        from botyard.interfaces.ros.rosbridge import Rosbridge
+        from botyard.servers.rosbridge import RosbridgePump
+
+        o, graph, hub = self._o, self.graph(), self._yard.hub
+        bridge = Rosbridge(graph.types, graph.stamp)
+        carried = replace(interface, session=bridge.session)
+        pump = RosbridgePump(carried, {"token": o.rosbridge_token}, hub, self._yard.control)
+        await pump.start(o.bind_to_address, PORT if o.rosbridge is None else o.rosbridge)
+        self._rosbridge = bridge, pump
+        self._join(bridge)
+        self._yard.interfaces["rosbridge"].on = True
+        log.info("rosbridge: ws://%s:%d", *pump.address)
+
+    async def stop_rosbridge(self) -> None:
+        """Close the port, and disconnect the clients."""
+        found, self._rosbridge = self._rosbridge, None
+        if found is not None:
+            bridge, pump = found
+            self._withdraw(bridge)
+            await pump.stop()
+
     async def close(self) -> None:
         """Stop all ROS interfaces."""
         await self.stop_link()
+        await self.stop_rosbridge()
         if self._ambf is not None:
             self._ambf.close()
             self._ambf = None

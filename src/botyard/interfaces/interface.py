@@ -56,8 +56,8 @@ class Session(Protocol):
         """Process received bytes, in chunks of any size (WebSocket: one message)."""
         ...
 
-    def data_to_send(self) -> bytes:
-        """Take the output to send (WebSocket: the next message); empty if there is none."""
+    def data_to_send(self) -> bytes | str:
+        """Take the output to send; empty if there is none. WebSocket: the next message, bytes or a text. TCP: bytes."""
         ...
 
     def next_timer(self) -> float | None:
@@ -270,7 +270,7 @@ class Interface:
     work_share : float
         TCP: share of the time that queued bytes may take, 0 … 1.
     text : bool
-        WebSocket: messages are sent as text (UTF-8), else as bytes.
+        WebSocket: bytes are sent as text (UTF-8), else as they are.
     extras : tuple of str
         Extras of botyard that must be installed.
     modules : tuple of str

@@ -24,7 +24,7 @@ log = logging.getLogger("botyard.interfaces")
 BUILT_IN: Final[Mapping[str, str]] = {
     name: f"botyard.app.builtin:{name.upper()}"
     for name in (
-        "pioneer", "discovery", "mdns", "lockstep", "ambf", "rosmaster", "ros1", "ros2", "zenoh", "metrics", "page", "vda5050",
+        "pioneer", "discovery", "mdns", "lockstep", "ambf", "rosmaster", "ros1", "ros2", "zenoh", "rosbridge", "metrics", "page", "vda5050",
         "trafficros",
     )
 }  # fmt: skip

@@ -203,7 +203,17 @@ def bytes_of(session: Session) -> bytes:
     TypeError
         It says something else.
     """
-    found = session.data_to_send()
+    return as_bytes(session.data_to_send())
+
+
+def as_bytes(found: object) -> bytes:
+    """What a session gave to be sent.
+
+    Raises
+    ------
+    TypeError
+        It is not bytes.
+    """
     if not isinstance(found, (bytes, bytearray, memoryview)):
         raise TypeError(f"data_to_send: expected bytes, found {shown(repr(found), 100)}")
     return bytes(found)
@@ -474,6 +484,7 @@ __all__ = [
     "TcpClient",
     "TcpPump",
     "UdpPump",
+    "as_bytes",
     "bytes_of",
     "timer_of",
 ]

@@ -15,7 +15,7 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -124,21 +124,31 @@ class Guard:
                 return True
         return False
 
+    def _refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> str:
+        """Why a request is refused; empty if it is not."""
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not self._is_good(host):
+            return f'this server is not "{shown(host)}"'
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if origin and origin not in (f"http://{host}", f"https://{host}"):
+            return self._refusal_of_page(scope, headers, origin)
+        return ""
+
+    def _refusal_of_page(self, scope: Scope, headers: Mapping[bytes, bytes], origin: str) -> str:
+        """Why a page of another origin is refused; empty if it is not."""
+        return f'pages of "{shown(origin)}" may not talk to this server'
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
         found = dict(scope["headers"])
-        host = found.get(b"host", b"").decode("latin-1")
-        origin = found.get(b"origin", b"").decode("latin-1")
-        if not self._is_good(host):
-            await self._refuse(scope, send, f'this server is not "{shown(host)}"')
+        reason = self._refusal(scope, found)
+        if reason:
+            await self._refuse(scope, send, reason)
             return
-        if origin and origin not in (f"http://{host}", f"https://{host}"):
-            await self._refuse(scope, send, f'pages of "{shown(origin)}" may not talk to this server')
-            return
-        admitted = self._tokens.admits(_token(found.get(b"authorization", b"").decode("latin-1")))
+        admitted = self._tokens.admits(bearer_token(found.get(b"authorization", b"").decode("latin-1")))
         caller = scope.get("state", {}).get("caller")
         if admitted is not None and caller is not None and scope["type"] == "http":
             caller.shows(admitted, asyncio.get_running_loop().time())
@@ -160,7 +170,7 @@ class Guard:
         await send({"type": "http.response.body", "body": reason.encode()})
 
 
-def _token(authorization: str) -> str:
+def bearer_token(authorization: str) -> str:
     """The token of an Authorization header (RFC 6750, section 2.1); "" if it bears none."""
     kind, _, token = authorization.partition(" ")
     return token.strip() if kind.lower() == "bearer" else ""
@@ -448,7 +458,7 @@ class PageServer:
         return JSONResponse({"map": name})
 
     def _may_steer(self, request: Request) -> bool:
-        return self.tokens.admits(_token(request.headers.get("authorization", ""))) is True
+        return self.tokens.admits(bearer_token(request.headers.get("authorization", ""))) is True
 
     async def _scenario(self, request: Request) -> Response:
         """The world as it is now, to be run again: `GET /scenario.zip` with the token."""

@@ -25,7 +25,7 @@ from botyard.names import shown
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.addresses import is_loopback
 from botyard.servers.http import HttpServer, listening
-from botyard.servers.pump import MAX_UNREAD, Pump, bytes_of, timer_of
+from botyard.servers.pump import MAX_UNREAD, Pump, as_bytes, timer_of
 from botyard.servers.sockets import MAX_STUCK
 from botyard.servers.web import Guard
 
@@ -41,6 +41,18 @@ TOO_MANY: Final = 1013
 """A WebSocket's closing status: try again later (RFC 6455, registry of close codes)."""
 
 
+def message_of(session: Session) -> bytes | str:
+    """The next message that a session has to send: bytes, or a text whatever `Interface.text` says.
+
+    Raises
+    ------
+    TypeError
+        It says something else.
+    """
+    found: object = session.data_to_send()
+    return found if isinstance(found, str) else as_bytes(found)
+
+
 class _WebPump(Pump):
     """A port of an HTTP server."""
 
@@ -49,10 +61,14 @@ class _WebPump(Pump):
     async def _serve(self, host: str, port: int, route: Any, **settings: Any) -> tuple[str, int]:
         bound = listening(host, [port])
         hosts = {"localhost", "127.0.0.1", "::1", host.strip("[]").lower()}
-        app = Guard(Starlette(routes=[route]), hosts, not is_loopback(host), Tokens(""))
+        app = self._guarded(Starlette(routes=[route]), hosts, not is_loopback(host))
         self._server = HttpServer(app, bound, **settings)
         address: tuple[str, int] = bound.getsockname()[:2]
         return address
+
+    def _guarded(self, app: Any, hosts: set[str], any_address: bool) -> Guard:
+        """The application behind what checks who asks."""
+        return Guard(app, hosts, any_address, Tokens(""))
 
     async def _close(self) -> None:
         server, self._server = self._server, None
@@ -94,12 +110,24 @@ class HttpPump(_WebPump):
 
 
 class WebSocketPump(_WebPump):
-    """A port for WebSockets, and a session for each client."""
+    """A port for WebSockets, and a session for each client.
+
+    Attributes
+    ----------
+    longest_received, longest_sent : int
+        Longest messages of a client, and of its session, bytes.
+    bounds_output : bool
+        Sessions bound what waits for their clients themselves: they are told what a client has sent also while it does not read.
+    """
+
+    longest_received = MAX_MESSAGE
+    longest_sent = MAX_UNREAD
+    bounds_output = False
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
         route = WebSocketRoute("/{path:path}", self._socket)
         return await self._serve(
-            host, port, route, websockets=True, ws_max_size=MAX_MESSAGE, ws_per_message_deflate=False
+            host, port, route, websockets=True, ws_max_size=self.longest_received, ws_per_message_deflate=False
         )
 
     async def _socket(self, socket: WebSocket) -> None:
@@ -179,7 +207,8 @@ class _Socket:
                 data = (message.get("text") or "").encode()
             await asyncio.sleep(0)
             await self._afford()
-            await self._idle.wait()
+            if not self._pump.bounds_output:
+                await self._idle.wait()
             if self._session is not None and not self._is_over:
                 self._do(self._session.receive_data, data, self._loop.time())
 
@@ -224,18 +253,24 @@ class _Socket:
         """Send what there is, as far as there is time for it; False: it was cut off."""
         for _ in range(MAX_REPLIES):
             began = time.thread_time()
-            data = self._fence.call(bytes_of, session, otherwise=b"")
+            nothing: bytes | str = b""
+            data = self._fence.call(message_of, session, otherwise=nothing)
             self._caller.budget.spend(self._loop.time(), time.thread_time() - began)
             if not data:
                 self._idle.set()
                 return True
-            if len(data) > MAX_UNREAD:
-                self._cut_off(f"a message of {len(data)} bytes is for it, and at most {MAX_UNREAD} are sent")
+            if len(data) > self._pump.longest_sent:
+                self._cut_off(
+                    f"a message of {len(data)} bytes is for it, and at most {self._pump.longest_sent} are sent"
+                )
                 return False
-            if self._pump.interface.text:
+            if isinstance(data, str):
+                await self._socket.send_text(data)
+            elif self._pump.interface.text:
                 await self._socket.send_text(data.decode("utf-8", "replace"))
             else:
                 await self._socket.send_bytes(data)
+            self._busy_since = self._loop.time()  # it reads, however slowly
         self._wake.set()
         await asyncio.sleep(0)
         await self._afford()

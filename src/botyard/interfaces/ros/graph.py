@@ -113,14 +113,26 @@ class EncodedMessage:
         self._topic = topic
         self._stamp = stamp
         self._quick = topic.quick
-        self.message = topic.make(stamp) if topic.quick is None else None
+        self._message = topic.make(stamp) if topic.quick is None else None
         self._ros1: bytes | None = None
         self._cdr: bytes | None = None
 
     @property
     def is_nothing(self) -> bool:
         """Whether there is no message to publish."""
-        return self.message is None and self._quick is None
+        return self._message is None and self._quick is None
+
+    @property
+    def stamp(self) -> Stamp:
+        """Time of the state."""
+        return self._stamp
+
+    @property
+    def message(self) -> Any:
+        """The message as an object of its ROS 1 class, for transports with a form of their own; of the present state, like the bytes."""
+        if self._message is None:
+            self._message = self._topic.make(self._stamp)
+        return self._message
 
     @property
     def ros1(self) -> bytes:
@@ -128,7 +140,7 @@ class EncodedMessage:
         if self._ros1 is None:
             quick = self._quick
             self._ros1 = (
-                quick("ros1", self._stamp) if quick else self._types.encode_ros1(self.message, self._topic.type_name)
+                quick("ros1", self._stamp) if quick else self._types.encode_ros1(self._message, self._topic.type_name)
             )
         return self._ros1
 
@@ -138,7 +150,7 @@ class EncodedMessage:
         if self._cdr is None:
             quick = self._quick
             self._cdr = (
-                quick("cdr", self._stamp) if quick else self._types.encode_cdr(self.message, self._topic.type_name)
+                quick("cdr", self._stamp) if quick else self._types.encode_cdr(self._message, self._topic.type_name)
             )
         return self._cdr
 

@@ -315,6 +315,14 @@ class Types:
         """Names and kinds of a ROS 2 type's fields, as rosbags describes them."""
         return list(self._ros2.fielddefs[full(name)][1])
 
+    def constants(self, name: str) -> list[tuple[str, Any]]:
+        """Names and values of a ROS 2 type's constants. KeyError when the type is not known."""
+        return [(constant, value) for constant, _, value in self._ros2.fielddefs[full(name)][0]]
+
+    def definition2(self, name: str) -> str:
+        """Full text of a ROS 2 message's definition. KeyError when it is not known."""
+        return str(self._ros2.generate_msgdef(full(name), ros_version=2)[0])
+
     def filled(self, name: str, fields: Mapping[str, Any]) -> Any:
         """A message of a ROS 2 type with these fields; all others are zero or empty."""
         kinds = self.fields(name)

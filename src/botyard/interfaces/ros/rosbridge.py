@@ -1,0 +1,431 @@
+"""`Rosbridge`: the graph's topics and services for clients of the rosbridge protocol, and what clients publish and offer for each other.
+
+It is one transport of the graph for all clients. Each client is a `RosbridgeSession` on the WebSocket pump of `botyard.servers`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any, Final
+
+from botyard.control.fence import Fence
+from botyard.errors import BotyardError, PeerError
+from botyard.interfaces.interface import Door
+from botyard.interfaces.ros.graph import EncodedMessage
+from botyard.interfaces.ros.rosapi import PREFIX, Rosapi
+from botyard.names import shown
+from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_TEXT
+from botyard.protocols.ros_messages.messages import Stamp
+from botyard.protocols.ros_messages.robot import Input, Service, Topic
+from botyard.protocols.ros_messages.types import Types, full, service_name
+from botyard.protocols.rosbridge.encodings import Outgoing
+from botyard.protocols.rosbridge.session import Answer, RosbridgeSession
+from botyard.protocols.rosbridge.values import Values
+
+MAX_ADVERTISED: Final = 1000
+"""Most topics that a client advertises."""
+MAX_OFFERED: Final = 100
+"""Most services that a client offers."""
+MAX_REQUESTS: Final = 1000
+"""Most calls that a client which offers services has not answered yet."""
+RELAY_QUEUE: Final = 10
+"""Queue length of a slow subscriber for messages of other clients."""
+JSON_GROWTH: Final = 4
+"""JSON text is at most about this many times as long as the message's CDR; longer ones than so many limits are refused unread."""
+
+CLIENTS: Final = "/rosbridge_websocket"
+"""Node of what clients publish, subscribe to and offer: that of rosbridge_server."""
+
+log = logging.getLogger("botyard.ros")
+
+
+def resolved(name: str) -> str:
+    """The absolute name of a topic or service: clients may leave out the slash in front."""
+    return name if name.startswith("/") else f"/{name}"
+
+
+class Channel:
+    """A topic, as long as anybody has something to do with it.
+
+    Attributes
+    ----------
+    type_name : str
+        ROS 2's name of its type; empty if nobody has said it yet.
+    readers : dict
+        Sessions that subscribe to it, and the names by which they do.
+    writers : dict
+        Sessions that advertise it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.type_name = ""
+        self.readers: dict[tuple[RosbridgeSession, str], None] = {}
+        self.writers: dict[RosbridgeSession, None] = {}
+        self.publications: list[_Publication] = []
+        self.inputs: list[_Listening] = []
+
+    @property
+    def is_known(self) -> bool:
+        """Whether somebody publishes it, or the simulator listens to it."""
+        return bool(self.publications or self.inputs or self.writers)
+
+    @property
+    def publishers(self) -> list[str]:
+        """Nodes that publish it."""
+        return [one.node for one in self.publications] + ([CLIENTS] if self.writers else [])
+
+    @property
+    def subscribers(self) -> list[str]:
+        """Nodes that listen to it."""
+        return [one.node for one in self.inputs] + ([CLIENTS] if self.readers else [])
+
+    def changed(self) -> None:
+        """It has got or lost a reader."""
+        for publication in self.publications:
+            publication.changed()
+
+    def deliver(self, message: Outgoing, *, latched: bool = False, queue: int = RELAY_QUEUE) -> None:
+        """Send a message to all readers."""
+        for client, name in tuple(self.readers):
+            client.deliver(name, message, latched=latched, queue=queue)
+
+
+class _Publication:
+    """A topic of the graph, see `botyard.interfaces.ros.graph.Publication`."""
+
+    replays_latched = True
+
+    def __init__(
+        self,
+        bridge: Rosbridge,
+        node: str,
+        topic: Topic,
+        fresh: Callable[[], EncodedMessage | None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._bridge = bridge
+        self.node = node
+        self.topic = topic
+        self.changed = changed
+        self._fresh = fresh
+        self._type = full(topic.type_name)
+        self._last: tuple[EncodedMessage, Outgoing] | None = None
+        """The last message of a latched topic, which all new subscribers get."""
+        self.channel = bridge.channel(topic.name)
+        self.channel.type_name = self._type
+        self.channel.publications.append(self)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is a subscriber."""
+        return bool(self.channel.readers)
+
+    def send(self, message: EncodedMessage) -> None:
+        """Send a message to all subscribers."""
+        self.channel.deliver(self._outgoing(message), latched=self.topic.latched, queue=self.topic.queue)
+
+    def welcome(self, client: RosbridgeSession, name: str) -> None:
+        """A subscriber is there: it gets the last message of a latched topic."""
+        last = self._fresh() if self.topic.latched else None
+        if last is not None:
+            client.deliver(name, self._outgoing(last), latched=True, queue=self.topic.queue)
+
+    def _outgoing(self, message: EncodedMessage) -> Outgoing:
+        if self._last is not None and self._last[0] is message:
+            return self._last[1]
+        values = self._bridge.values
+        made = Outgoing(lambda: values.plain(message.message, self._type), lambda: message.cdr, message.stamp)
+        if self.topic.latched:
+            self._last = message, made
+        return made
+
+    def close(self) -> None:
+        """Unadvertise the topic; its subscribers stay."""
+        self.channel.publications.remove(self)
+        self._bridge.tidy(self.channel)
+
+
+class _Listening:
+    """An input of the graph."""
+
+    def __init__(self, bridge: Rosbridge, node: str, entry: Input) -> None:
+        self._bridge = bridge
+        self.node = node
+        self.entry = entry
+        self.channel = bridge.channel(entry.name)
+        self.channel.type_name = full(entry.type_name)
+        self.channel.inputs.append(self)
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        self.channel.inputs.remove(self)
+        self._bridge.tidy(self.channel)
+
+
+class _Serving:
+    """A service of the graph."""
+
+    def __init__(self, bridge: Rosbridge, node: str, service: Service) -> None:
+        self._bridge = bridge
+        self.node = node
+        self.service = service
+        self.type_name = service_name(service.type_name)
+        self._fence = Fence(log, f"rosbridge: the service {service.name}")
+
+    def call(self, values: Any, answer: Answer) -> None:
+        """Serve a call."""
+        request = self._bridge.values.message(values, f"{self.type_name}_Request")
+        response = self.service.serve(request)
+        if isinstance(response, Future):
+            response.add_done_callback(lambda done: self._fence.run(self._answer_later, done, answer))
+        else:
+            answer(True, self._plain(response))
+
+    def _plain(self, response: Any) -> dict[str, Any]:
+        return self._bridge.values.plain(response, f"{self.type_name}_Response")
+
+    def _answer_later(self, done: Future[Any], answer: Answer) -> None:
+        """A response that took longer is there."""
+        try:
+            values = self._plain(done.result())
+        except BotyardError as error:
+            answer(False, shown(error, MAX_TEXT))
+        except BaseException:
+            answer(False, "internal error")
+            raise
+        else:
+            answer(True, values)
+
+    def close(self) -> None:
+        """Close the service."""
+        if self._bridge.services.get(self.service.name) is self:
+            del self._bridge.services[self.service.name]
+
+
+class _Offered:
+    """A service of a client."""
+
+    def __init__(self, client: RosbridgeSession, name: str, type_name: str) -> None:
+        self.client, self.name, self.type_name = client, name, type_name
+
+
+class Rosbridge:
+    """The transport, and the `Bus` of all sessions.
+
+    Parameters
+    ----------
+    types : Types
+        Message types.
+    stamp : callable
+        The present time of ROS.
+    clock : callable
+        Wall time, s: that of the sessions' event loop.
+    """
+
+    wire = "cdr"
+
+    def __init__(self, types: Types, stamp: Callable[[], Stamp], clock: Callable[[], float] = time.monotonic) -> None:
+        self.types = types
+        self.stamp = stamp
+        self.values = Values(types, stamp)
+        self.channels: dict[str, Channel] = {}
+        self.services: dict[str, _Serving] = {}
+        self.offered: dict[str, _Offered] = {}
+        self._clock = clock
+        self._requests: dict[str, tuple[_Offered, Answer]] = {}
+        self._numbers = itertools.count(1)
+        self._api = Rosapi(self)
+        types.fields(
+            "std_msgs/Header"
+        )  # reads the types of ROS 2 now, which takes half a second, not when the first client comes
+
+    def session(self, door: Door) -> RosbridgeSession:
+        """Make the session of a client."""
+        return RosbridgeSession(self, self._clock, door.wake, door.warn)
+
+    # -- what the graph asks for
+
+    def advertise(
+        self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
+    ) -> _Publication:
+        """Publish a topic."""
+        return _Publication(self, node, topic, fresh, changed)
+
+    def listen(self, node: str, entry: Input) -> _Listening:
+        """Listen to a topic."""
+        return _Listening(self, node, entry)
+
+    def serve(self, node: str, service: Service) -> _Serving:
+        """Serve."""
+        made = self.services[service.name] = _Serving(self, node, service)
+        return made
+
+    # -- topics of sessions
+
+    def channel(self, name: str) -> Channel:
+        """The channel of an absolute name, made if there is none."""
+        found = self.channels.get(name)
+        if found is None:
+            found = self.channels[name] = Channel(name)
+        return found
+
+    def tidy(self, channel: Channel) -> None:
+        """Forget a channel that nobody has anything to do with any more."""
+        if not channel.is_known and not channel.readers:
+            self.channels.pop(channel.name, None)
+
+    def _typed(self, name: str, type_name: str) -> Channel:
+        """A channel for a client that says this type, empty if it says none. PeerError: there is no such type, or it is another one."""
+        found = self.channels.get(resolved(name))
+        kind = full(type_name) if type_name else ""
+        if kind:
+            self.values.fields(kind)
+        if found is not None and found.type_name:
+            if kind not in ("", found.type_name):
+                raise PeerError(
+                    f"rosbridge: {shown(name, MAX_TEXT)}: expected {found.type_name}, found {shown(type_name, MAX_TEXT)}"
+                )
+            return found
+        if not kind:
+            raise PeerError(
+                f'rosbridge: nobody publishes "{shown(name, MAX_TEXT)}": without its type it cannot be subscribed to'
+            )
+        found = self.channel(resolved(name))
+        found.type_name = kind
+        return found
+
+    def subscribe(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        channel = self._typed(topic, type_name)
+        channel.readers[client, topic] = None
+        channel.changed()
+        for publication in channel.publications:
+            publication.welcome(client, topic)
+
+    def unsubscribe(self, client: RosbridgeSession, topic: str) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        channel = self.channels.get(resolved(topic))
+        if channel is not None:
+            channel.readers.pop((client, topic), None)
+            channel.changed()
+            self.tidy(channel)
+
+    def register_publisher(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        if sum(client in c.writers for c in self.channels.values()) >= MAX_ADVERTISED:
+            raise PeerError(f"rosbridge: expected at most {MAX_ADVERTISED} advertised topics")
+        self._typed(topic, type_name).writers[client] = None
+
+    def unregister_publisher(self, client: RosbridgeSession, topic: str) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        channel = self.channels.get(resolved(topic))
+        if channel is not None:
+            channel.writers.pop(client, None)
+            self.tidy(channel)
+
+    def publish(self, topic: str, values: dict[str, Any], size: int) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        channel = self.channels.get(resolved(topic))
+        if channel is None or not channel.is_known:
+            raise PeerError(f'rosbridge: "{shown(topic, MAX_TEXT)}" is not advertised, and nobody listens to it')
+        if any(size > JSON_GROWTH * one.entry.limit for one in channel.inputs):
+            raise PeerError(f"rosbridge: {channel.name}: a message of {size} bytes is too long")
+        kind = channel.type_name
+        message = self.values.message(values, kind)
+        for one in channel.inputs:
+            one.entry.take(message)
+        if channel.readers:
+            plain = self.values.plain
+            channel.deliver(
+                Outgoing(lambda: plain(message, kind), lambda: self.types.encode_cdr(message, kind), self.stamp())
+            )
+
+    # -- services
+
+    def call(self, service: str, values: Any, size: int, answer: Answer) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        name = resolved(service)
+        if name.startswith(PREFIX):
+            self._api.call(name, values, answer)
+        elif (found := self.services.get(name)) is not None:
+            if size > JSON_GROWTH * MAX_REQUEST:
+                raise PeerError(f"rosbridge: {name}: a request of {size} bytes is too long")
+            found.call(values, answer)
+        elif (offered := self.offered.get(name)) is not None:
+            self._ask(offered, values, answer)
+        else:
+            raise PeerError(f'rosbridge: there is no service "{shown(service, MAX_TEXT)}"')
+
+    def _ask(self, offered: _Offered, values: Any, answer: Answer) -> None:
+        """Hand a call to the client that offers the service."""
+        if sum(one.client is offered.client for one, _ in self._requests.values()) >= MAX_REQUESTS:
+            raise PeerError(f"rosbridge: {offered.name}: {MAX_REQUESTS} calls are not answered yet")
+        ident = f"{offered.name}:{next(self._numbers)}"
+        self._requests[ident] = offered, answer
+        offered.client.request(ident, offered.name, {} if values is None else values)
+
+    def register_service(self, client: RosbridgeSession, service: str, type_name: str) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        name = resolved(service)
+        other = self.offered.get(name)
+        if name in self.services or name.startswith(PREFIX) or (other is not None and other.client is not client):
+            raise PeerError(f'rosbridge: somebody else offers the service "{shown(service, MAX_TEXT)}"')
+        if other is None and sum(one.client is client for one in self.offered.values()) >= MAX_OFFERED:
+            raise PeerError(f"rosbridge: expected at most {MAX_OFFERED} services of a client")
+        self.offered[name] = _Offered(client, service, service_name(type_name))
+
+    def unregister_service(self, client: RosbridgeSession, service: str) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        found = self.offered.get(resolved(service))
+        if found is not None and found.client is client:
+            del self.offered[resolved(service)]
+            self._fail(lambda offered: offered is found)
+
+    def _fail(self, concerns: Callable[[_Offered], bool]) -> None:
+        """Nobody answers these calls any more."""
+        for ident in [i for i, (offered, _) in self._requests.items() if concerns(offered)]:
+            offered, answer = self._requests.pop(ident)
+            answer(False, f"the service {shown(offered.name, MAX_TEXT)} has gone")
+
+    def responded(self, client: RosbridgeSession, ident: str, is_good: bool, values: Any) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        found = self._requests.get(ident)
+        if found is None or found[0].client is not client:
+            raise PeerError(f'rosbridge: service_response: no call has the id "{shown(ident, MAX_TEXT)}"')
+        del self._requests[ident]
+        found[1](is_good, values)
+
+    def leave(self, client: RosbridgeSession) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        for channel in tuple(self.channels.values()):
+            mine = [key for key in channel.readers if key[0] is client]
+            for key in mine:
+                del channel.readers[key]
+            channel.writers.pop(client, None)
+            if mine:
+                channel.changed()
+            self.tidy(channel)
+        for name in [n for n, one in self.offered.items() if one.client is client]:
+            del self.offered[name]
+        self._fail(lambda offered: offered.client is client)
+
+    # -- for rosapi
+
+    def all_topics(self) -> Iterator[Channel]:
+        """Every topic that somebody publishes or listens to."""
+        return (channel for channel in self.channels.values() if channel.type_name)
+
+    def all_services(self) -> Iterator[tuple[str, str, str]]:
+        """Name, type and node of every service."""
+        for name, one in self.services.items():
+            yield name, one.type_name, one.node
+        for name, other in self.offered.items():
+            yield name, other.type_name, CLIENTS
+
+
+__all__ = ["Channel", "Rosbridge", "resolved"]

@@ -1,0 +1,109 @@
+"""CBOR encoding (RFC 8949) of rosbridge's messages, with typed arrays (RFC 8746). Clients send JSON, so there is no decoder."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG = range(7)
+"""Major types."""
+_FALSE, _TRUE, _NULL, _FLOAT64 = b"\xf4", b"\xf5", b"\xf6", b"\xfb"
+TYPED_ARRAYS: Final[Mapping[str, int]] = {
+    "<u2": 69, "<u4": 70, "<u8": 71, "|i1": 72, "<i2": 77, "<i4": 78, "<i8": 79, "<f4": 85, "<f8": 86,
+}  # fmt: skip
+"""Tags of little-endian typed arrays by NumPy's type strings; ``|u1`` is a plain byte string."""
+MAX_KEYS: Final = 4096
+"""Encoded texts that are kept: names of fields."""
+
+_DOUBLE = struct.Struct(">d").pack
+
+
+def _head(major: int, n: int) -> bytes:
+    """Initial byte and argument of an item (RFC 8949, section 3)."""
+    major <<= 5
+    if n < 24:
+        return bytes((major | n,))
+    for code, size in ((24, 1), (25, 2), (26, 4), (27, 8)):
+        if n < 1 << (8 * size):
+            return bytes((major | code,)) + n.to_bytes(size, "big")
+    raise ValueError(f"CBOR: expected an integer below 2**64, found {n}")
+
+
+@lru_cache(MAX_KEYS)
+def _key(text: str) -> bytes:
+    return _text(text)
+
+
+def _text(text: str) -> bytes:
+    data = text.encode("utf-8", "replace")
+    return _head(_TEXT, len(data)) + data
+
+
+def _integer(value: int) -> bytes:
+    return _head(_UNSIGNED, value) if value >= 0 else _head(_NEGATIVE, -1 - value)
+
+
+def _array(values: NDArray[Any]) -> bytes:
+    """A numeric array: a byte string of uint8, else a typed array; booleans have none and are a list."""
+    kind = values.dtype.newbyteorder("<").str
+    data: bytes = values.astype(kind, copy=False).tobytes()
+    if kind == "|u1":
+        return _head(_BYTES, len(data)) + data
+    tag = TYPED_ARRAYS.get(kind)
+    if tag is None:
+        return encode(values.tolist())
+    return _head(_TAG, tag) + _head(_BYTES, len(data)) + data
+
+
+def _put(value: Any, add: Callable[[bytes], object]) -> None:
+    kind = type(value)
+    if kind is float:
+        add(_FLOAT64 + _DOUBLE(value))
+    elif kind is dict:
+        add(_head(_MAP, len(value)))
+        for name, one in value.items():
+            add(_key(name))
+            _put(one, add)
+    elif kind is str:
+        add(_text(value))
+    elif kind is bool:
+        add(_TRUE if value else _FALSE)
+    elif kind is int:
+        add(_integer(value))
+    elif kind is np.ndarray:
+        add(_array(value))
+    elif kind is list:
+        add(_head(_ARRAY, len(value)))
+        for one in value:
+            _put(one, add)
+    elif kind is bytes:
+        add(_head(_BYTES, len(value)) + value)
+    elif value is None:
+        add(_NULL)
+    elif isinstance(value, np.generic):
+        _put(value.item(), add)
+    else:
+        raise TypeError(f"CBOR: expected a number, text, bytes, list, mapping or array, found {kind.__name__}")
+
+
+def encode(value: Any) -> bytes:
+    """Encode dictionaries with text keys, lists, texts, bytes, numbers, None and one-dimensional NumPy arrays.
+
+    Raises
+    ------
+    TypeError
+        There is another type in it.
+    ValueError
+        An integer needs more than 64 bits.
+    """
+    parts: list[bytes] = []
+    _put(value, parts.append)
+    return b"".join(parts)
+
+
+__all__ = ["TYPED_ARRAYS", "encode"]

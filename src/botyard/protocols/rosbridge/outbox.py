@@ -1,0 +1,192 @@
+"""What waits for one client of rosbridge: answers, and the messages of its subscriptions with throttling and queues.
+
+All of it is bounded, so that a client that does not read costs no more than `MAX_WAITING`: of messages the oldest goes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from botyard.protocols.rosbridge.encodings import COMPRESSIONS, MIN_FRAGMENT, Wire, fragments
+from botyard.protocols.rosbridge.operations import MAX_QUEUE, MAX_THROTTLE_MS, Id, Subscribe
+
+MAX_WAITING: Final = 16 << 20
+"""Most characters and bytes of messages that wait for a client; the newest message is kept whatever its size."""
+MAX_ANSWERS: Final = 1000
+"""Most answers that wait for a client; beyond that it is disconnected."""
+MAX_ANSWER_SIZE: Final = 16 << 20
+"""Most characters and bytes of them."""
+SLACK: Final = 0.1
+"""Part of the throttle interval by which a message may come early: steps of the world are not exactly regular."""
+
+
+class Subscription:
+    """A client's subscriptions of one topic: the smallest of their throttles and fragments, the longest of their queues.
+
+    Attributes
+    ----------
+    name : str
+        The topic's name as the client says it.
+    compression : str
+        One of `COMPRESSIONS`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.compression = "none"
+        self.fragment = 0
+        self.throttle = 0.0
+        self.length = 0
+        self.due = 0.0
+        """When the next message may be sent, s."""
+        self.held: deque[Wire] = deque()
+        """Messages that throttling holds back."""
+        self.queue: deque[Wire] = deque()
+        """Messages that wait for the client to read."""
+        self._chosen: dict[Id, Subscribe] = {}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no subscription is left."""
+        return not self._chosen
+
+    def add(self, wish: Subscribe, most: int) -> bool:
+        """Add a subscription, or replace the one of this id. False: there are `most` already."""
+        if wish.id not in self._chosen and len(self._chosen) >= most:
+            return False
+        self._chosen[wish.id] = wish
+        self._choose()
+        return True
+
+    def remove(self, ident: Id) -> None:
+        """Remove the subscription of an id; None: all."""
+        if ident is None:
+            self._chosen.clear()
+        else:
+            self._chosen.pop(ident, None)
+        if self._chosen:
+            self._choose()
+
+    def _choose(self) -> None:
+        wishes = self._chosen.values()
+        least = min(max(0.0, min(w.throttle_rate or 0.0, MAX_THROTTLE_MS)) for w in wishes)
+        self.throttle = least / 1000.0
+        self.length = min(MAX_QUEUE, max(max(0, w.queue_length or 0) for w in wishes))
+        pieces = [max(MIN_FRAGMENT, w.fragment_size) for w in wishes if w.fragment_size and w.fragment_size > 0]
+        self.fragment = min(pieces, default=0)
+        asked = {w.compression for w in wishes}
+        self.compression = next((c for c in COMPRESSIONS[1:] if c in asked), "none")
+
+
+class Outbox:
+    """Everything that waits for a client."""
+
+    def __init__(self) -> None:
+        self._answers: deque[tuple[Wire, int]] = deque()
+        """Answers, and the size of their fragments."""
+        self._answer_size = 0
+        self._order: deque[Subscription] = deque()
+        self._size = 0
+        self._held: dict[Subscription, None] = {}
+        self._pieces: Iterator[str] = iter(())
+        self._cuts = 0
+
+    @property
+    def is_overfull(self) -> bool:
+        """Whether more answers wait than a client may leave unread."""
+        return len(self._answers) > MAX_ANSWERS or self._answer_size > MAX_ANSWER_SIZE
+
+    def answer(self, wire: Wire, fragment: int = 0) -> None:
+        """Add an answer, to be sent in fragments of this size; 0: whole."""
+        self._answers.append((wire, fragment))
+        self._answer_size += len(wire)
+
+    def is_wanted(self, to: Subscription, now: float, latched: bool) -> bool:
+        """Whether throttling lets a message pass, now or later; the message of a latched topic always does, for it may be the last one."""
+        return not to.throttle or latched or bool(to.length) or self._is_due(to, now)
+
+    def _is_due(self, to: Subscription, now: float) -> bool:
+        return not to.held and now >= to.due - SLACK * to.throttle
+
+    def add(self, to: Subscription, wire: Wire, now: float, most: int) -> None:
+        """Add a message: `most` of its topic may wait for the client to read."""
+        if to.throttle and not self._is_due(to, now):
+            if len(to.held) >= max(1, to.length):
+                self._size -= len(to.held.popleft())
+            to.held.append(wire)
+            self._size += len(wire)
+            self._held[to] = None
+        else:
+            self._send(to, wire, now, most)
+        self._make_room()
+
+    def _send(self, to: Subscription, wire: Wire, now: float, most: int) -> None:
+        if to.throttle:
+            to.due = max(to.due, now - SLACK * to.throttle) + to.throttle
+        if len(to.queue) >= max(1, most, to.length):
+            self._size -= len(to.queue.popleft())  # its place in the order is taken by the next one
+        else:
+            self._order.append(to)
+        to.queue.append(wire)
+        self._size += len(wire)
+
+    def _make_room(self) -> None:
+        """Drop the oldest messages while there is too much, but not the newest one."""
+        while self._size > MAX_WAITING and len(self._order) + sum(len(s.held) for s in self._held) > 1:
+            if self._order:
+                self._size -= len(self._order.popleft().queue.popleft())
+            else:
+                to = next(iter(self._held))
+                self._size -= len(to.held.popleft())
+                self._let_go(to)
+
+    def _let_go(self, to: Subscription) -> None:
+        if not to.held:
+            self._held.pop(to, None)
+
+    def forget(self, to: Subscription) -> None:
+        """A subscription has ended."""
+        self._size -= sum(map(len, to.queue)) + sum(map(len, to.held))
+        to.held.clear()
+        self._held.pop(to, None)
+        if to.queue:
+            to.queue.clear()
+            self._order = deque(s for s in self._order if s is not to)
+
+    @property
+    def due(self) -> float | None:
+        """When a message that is held back may be sent, s; None: there is none."""
+        return min((s.due for s in self._held), default=None)
+
+    def release(self, now: float) -> None:
+        """Send messages whose time has come."""
+        for to in [s for s in self._held if now >= s.due]:
+            wire = to.held.popleft()
+            self._size -= len(wire)
+            self._send(to, wire, now, MAX_QUEUE)
+            self._let_go(to)
+
+    def take(self) -> Wire:
+        """The next message of the WebSocket; empty if there is none."""
+        piece = next(self._pieces, None)
+        if piece is not None:
+            return piece
+        if self._answers:
+            wire, fragment = self._answers.popleft()
+            self._answer_size -= len(wire)
+        elif self._order:
+            to = self._order.popleft()
+            wire, fragment = to.queue.popleft(), to.fragment
+            self._size -= len(wire)
+        else:
+            return b""
+        if not fragment or not isinstance(wire, str) or len(wire) <= fragment:
+            return wire
+        self._cuts += 1
+        self._pieces = fragments(wire, fragment, f"{self._cuts}")
+        return next(self._pieces)
+
+
+__all__ = ["MAX_ANSWERS", "MAX_ANSWER_SIZE", "MAX_WAITING", "Outbox", "Subscription"]

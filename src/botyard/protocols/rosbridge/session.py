@@ -1,0 +1,341 @@
+"""Sans-I/O session of one client of the rosbridge protocol v2 (ROSBRIDGE_PROTOCOL.md of rosbridge_suite, ROS 2).
+
+What goes wrong is logged, and told to the client if it has asked for status messages (``set_level``): clients such as roslibpy do not
+expect any. Nothing that a client sends ends the connection, except that it lets too many answers lie unread.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from botyard.errors import BotyardError, PeerError
+from botyard.names import shown
+from botyard.protocols.rosbridge import operations as op
+from botyard.protocols.rosbridge.encodings import COMPRESSIONS, MIN_FRAGMENT, Outgoing, Wire, packed
+from botyard.protocols.rosbridge.outbox import Outbox, Subscription
+
+MAX_MESSAGE: Final = 1 << 20
+"""Longest operation of a client, bytes, also of one in fragments."""
+MAX_FRAGMENTS: Final = 10_000
+"""Most fragments of an operation."""
+MAX_PARTIAL: Final = 16
+"""Most operations of which a client has sent some fragments; the oldest is dropped."""
+FRAGMENT_TIMEOUT_S: Final = 60.0
+"""Time-out of an operation of which fragments are missing, s."""
+MAX_SUBSCRIPTIONS: Final = 1000
+"""Most topics that a client subscribes to."""
+MAX_SAME_TOPIC: Final = 100
+"""Most subscriptions of one topic."""
+MAX_CALLS: Final = 100
+"""Most service calls of a client that are not answered yet."""
+MAX_CALL_TIMEOUT_S: Final = 86400.0
+"""Longest time-out of a service call, s."""
+MAX_TEXT: Final = 300
+"""Longest text of an error, characters."""
+LEVELS: Final = ("none", "error", "warning", "info")
+"""Levels of status messages: a client gets those of its level and of the levels before it."""
+FAILED: Final = 0
+"""Status of an action's result that there was no goal for: action_msgs/GoalStatus, unknown."""
+
+Answer = Callable[[bool, Any], None]
+"""Takes whether a service call has succeeded, and its values, or a text that says why not."""
+
+
+class Bus(Protocol):
+    """Topics and services, as sessions see them. Every method may raise a `BotyardError`, which the client is told."""
+
+    def subscribe(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
+        """Deliver a topic's messages under this name (`RosbridgeSession.deliver`), the last one of a latched topic at once."""
+        ...
+
+    def unsubscribe(self, client: RosbridgeSession, topic: str) -> None:
+        """Stop delivering them."""
+        ...
+
+    def register_publisher(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
+        """The client is going to publish messages of this type."""
+        ...
+
+    def unregister_publisher(self, client: RosbridgeSession, topic: str) -> None:
+        """It will not any more."""
+        ...
+
+    def publish(self, topic: str, values: dict[str, Any], size: int) -> None:
+        """Publish a message, whose operation had `size` bytes."""
+        ...
+
+    def call(self, service: str, values: Any, size: int, answer: Answer) -> None:
+        """Call a service by an operation of `size` bytes; `answer` is called once, now or later, unless this raises."""
+        ...
+
+    def register_service(self, client: RosbridgeSession, service: str, type_name: str) -> None:
+        """The client answers calls of a service (`RosbridgeSession.request`)."""
+        ...
+
+    def unregister_service(self, client: RosbridgeSession, service: str) -> None:
+        """It does not any more."""
+        ...
+
+    def responded(self, client: RosbridgeSession, ident: str, is_good: bool, values: Any) -> None:
+        """It has answered the request of this id."""
+        ...
+
+    def leave(self, client: RosbridgeSession) -> None:
+        """The client has gone, with all that it had."""
+        ...
+
+
+class _Partial:
+    """An operation of which fragments are missing."""
+
+    def __init__(self, total: int, now: float) -> None:
+        self.total, self.since, self.size = total, now, 0
+        self.pieces: dict[int, str] = {}
+
+
+class RosbridgeSession:
+    """Session of one client.
+
+    Parameters
+    ----------
+    bus : Bus
+        Topics and services.
+    clock : callable
+        Wall time, s: that of the arguments `now`.
+    wake : callable
+        There is something to send.
+    warn : callable
+        Takes a line for the log.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        clock: Callable[[], float],
+        wake: Callable[[], None] = lambda: None,
+        warn: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self._bus, self._clock, self._wake, self._warn = bus, clock, wake, warn
+        self._out = Outbox()
+        self._subscriptions: dict[str, Subscription] = {}
+        self._partial: dict[str | int, _Partial] = {}
+        self._calls: dict[int, tuple[float, Answer]] = {}
+        """Calls that are not answered yet: deadline, s, and what takes the answer."""
+        self._numbers = itertools.count(1)
+        self._level = 0
+        self.is_closed = False
+
+    # -- see `botyard.interfaces.interface.Session`
+
+    def receive_data(self, data: bytes, now: float) -> None:
+        """Process one message of the WebSocket."""
+        if self.is_closed:
+            return
+        ident: op.Id = None
+        try:
+            if len(data) > MAX_MESSAGE:
+                raise PeerError(f"rosbridge: expected at most {MAX_MESSAGE} bytes, found {len(data)}")
+            operation = op.read_operation(data)
+            ident, size = operation.id, len(data)
+            if isinstance(operation, op.Fragment):
+                whole = self._assembled(operation, now)
+                if whole is None:
+                    return
+                operation = op.read_operation(whole)
+                ident, size = operation.id, len(whole)
+            self._act(operation, size)
+        except BotyardError as error:
+            self._say("error", shown(error, MAX_TEXT), ident)
+
+    def data_to_send(self) -> Wire:
+        """The next message, a text or bytes; empty if there is none."""
+        return self._out.take()
+
+    def next_timer(self) -> float | None:
+        """When `handle_timer` must be called, s."""
+        times = [p.since + FRAGMENT_TIMEOUT_S for p in self._partial.values()]
+        times += [when for when, _ in self._calls.values()]
+        times += [] if self._out.due is None else [self._out.due]
+        return min((t for t in times if t < math.inf), default=None)
+
+    def handle_timer(self, now: float) -> None:
+        """Time has passed."""
+        self._out.release(now)
+        for ident in [i for i, p in self._partial.items() if now >= p.since + FRAGMENT_TIMEOUT_S]:
+            del self._partial[ident]
+            self._say("warning", f"fragments of {shown(str(ident), MAX_TEXT)} are missing: dropped", ident)
+        for answer in [answer for when, answer in self._calls.values() if now >= when]:
+            answer(False, "timed out")
+
+    def on_snapshot(self, now: float) -> None:
+        """Nothing: topics are published by the graph."""
+
+    def close(self) -> None:
+        """The connection has ended."""
+        self.is_closed = True
+        self._bus.leave(self)
+        self._subscriptions.clear()
+        self._partial.clear()
+        self._calls.clear()
+        self._out = Outbox()
+
+    # -- what the bus calls
+
+    def deliver(self, topic: str, message: Outgoing, *, latched: bool, queue: int) -> None:
+        """A message of a subscribed topic; `queue` of them may wait. It is encoded only if throttling lets it pass."""
+        to = self._subscriptions.get(topic)
+        now = self._clock()
+        if to is not None and self._out.is_wanted(to, now, latched):
+            self._out.add(to, message.form(topic, to.compression), now, queue)
+            self._wake()
+
+    def request(self, ident: str, service: str, values: dict[str, Any]) -> None:
+        """Another client calls a service that this one offers."""
+        self._answer({"op": "call_service", "id": ident, "service": service, "args": values})
+
+    # -- operations
+
+    def _act(self, operation: op.AnyOperation, size: int) -> None:
+        match operation:
+            case op.Publish(topic=topic, msg=values):
+                self._bus.publish(topic, values, size)
+            case op.Subscribe():
+                self._subscribe(operation)
+            case op.Unsubscribe(topic=topic, id=ident):
+                self._unsubscribe(topic, ident)
+            case op.CallService():
+                self._call(operation, size)
+            case op.Advertise(topic=topic, type=type_name):
+                self._bus.register_publisher(self, topic, type_name)
+            case op.Unadvertise(topic=topic):
+                self._bus.unregister_publisher(self, topic)
+            case op.AdvertiseService(service=service, type=type_name):
+                self._bus.register_service(self, service, type_name)
+            case op.UnadvertiseService(service=service):
+                self._bus.unregister_service(self, service)
+            case op.ServiceResponse(id=ident, result=is_good, values=values):
+                self._bus.responded(self, str(ident), is_good, values)
+            case op.SendActionGoal(action=action, id=ident):
+                text = f'there is no action "{shown(action, MAX_TEXT)}"'
+                self._answer(
+                    {"op": "action_result", "action": action, "values": text, "status": FAILED, "result": False}, ident
+                )
+            case op.CancelActionGoal(action=action):
+                raise PeerError(f'rosbridge: there is no action "{shown(action, MAX_TEXT)}"')
+            case op.SetLevel(level=level):
+                if level not in LEVELS:
+                    raise PeerError(
+                        f"rosbridge: set_level: expected one of {', '.join(LEVELS)}, found {shown(repr(level))}"
+                    )
+                self._level = LEVELS.index(level)
+            case op.Fragment():
+                raise PeerError("rosbridge: expected an operation in the fragments, found another fragment")
+            case op.Auth() | op.Status():
+                pass
+
+    def _subscribe(self, wish: op.Subscribe) -> None:
+        if wish.compression not in (None, *COMPRESSIONS):
+            self._say(
+                "warning", f'no compression "{shown(wish.compression)}" (known: {", ".join(COMPRESSIONS)})', wish.id
+            )
+        found = self._subscriptions.get(wish.topic)
+        if found is None:
+            if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
+                raise PeerError(f"rosbridge: expected at most {MAX_SUBSCRIPTIONS} subscribed topics")
+            found = Subscription(wish.topic)
+            found.add(wish, MAX_SAME_TOPIC)
+            self._subscriptions[wish.topic] = found
+            try:
+                self._bus.subscribe(self, wish.topic, wish.type or "")
+            except BotyardError:
+                del self._subscriptions[wish.topic]
+                raise
+        elif not found.add(wish, MAX_SAME_TOPIC):
+            raise PeerError(
+                f"rosbridge: expected at most {MAX_SAME_TOPIC} subscriptions of {shown(wish.topic, MAX_TEXT)}"
+            )
+
+    def _unsubscribe(self, topic: str, ident: op.Id) -> None:
+        found = self._subscriptions.get(topic)
+        if found is None:
+            raise PeerError(f"rosbridge: unsubscribe: {shown(topic, MAX_TEXT)} is not subscribed to")
+        found.remove(ident)
+        if found.is_over:
+            del self._subscriptions[topic]
+            self._out.forget(found)
+            self._bus.unsubscribe(self, topic)
+
+    def _call(self, wish: op.CallService, size: int) -> None:
+        number = next(self._numbers)
+
+        def answer(is_good: bool, values: Any) -> None:
+            if self._calls.pop(number, None) is not None:  # else it has timed out, or the client has gone
+                self._respond(wish, is_good, values)
+
+        if len(self._calls) >= MAX_CALLS:
+            self._respond(wish, False, f"expected at most {MAX_CALLS} calls that are not answered yet")
+            return
+        limit = min(wish.timeout or 0.0, MAX_CALL_TIMEOUT_S)
+        self._calls[number] = self._clock() + limit if limit > 0.0 else math.inf, answer
+        try:
+            self._bus.call(wish.service, wish.args, size, answer)
+        except BotyardError as error:
+            answer(False, shown(error, MAX_TEXT))
+
+    def _respond(self, wish: op.CallService, is_good: bool, values: Any) -> None:
+        said = {"op": "service_response", "service": wish.service, "values": values, "result": is_good}
+        self._answer(said, wish.id, wish.compression, wish.fragment_size)
+
+    # -- fragments
+
+    def _assembled(self, piece: op.Fragment, now: float) -> bytes | None:
+        """The whole operation, if this was its last piece."""
+        total = int(piece.total) if 1 <= piece.total <= MAX_FRAGMENTS else 0
+        if not 0 <= piece.num < total:
+            raise PeerError(
+                f"rosbridge: fragment: expected num of 0 … total-1 and total of 1 … {MAX_FRAGMENTS}, "
+                f"found {piece.num} of {piece.total:g}"
+            )
+        partial = self._partial.get(piece.id)
+        if partial is None or partial.total != total:
+            while len(self._partial) >= MAX_PARTIAL:
+                del self._partial[next(iter(self._partial))]
+            partial = self._partial[piece.id] = _Partial(total, now)
+        if piece.num not in partial.pieces:
+            partial.size += len(piece.data)
+            partial.pieces[piece.num] = piece.data
+        while sum(p.size for p in self._partial.values()) > MAX_MESSAGE:
+            oldest = next(iter(self._partial))
+            del self._partial[oldest]
+            if oldest == piece.id:
+                raise PeerError(f"rosbridge: fragments: expected at most {MAX_MESSAGE} characters")
+        if len(partial.pieces) < total:
+            return None
+        del self._partial[piece.id]
+        return "".join(partial.pieces[k] for k in range(total)).encode("utf-8", "replace")
+
+    # -- output
+
+    def _answer(
+        self, said: dict[str, Any], ident: op.Id = None, compression: str | None = None, fragment: int | None = None
+    ) -> None:
+        if ident is not None:
+            said["id"] = ident
+        wire = packed(said, compression if compression in ("png", "cbor") else "none")
+        self._out.answer(wire, max(MIN_FRAGMENT, fragment) if fragment and fragment > 0 else 0)
+        if self._out.is_overfull:
+            self._warn("a client lets too many answers lie unread: it is disconnected")
+            self.is_closed = True
+        self._wake()
+
+    def _say(self, level: str, text: str, ident: op.Id) -> None:
+        """Log a line, and send it as a status message to a client that wants those of this level."""
+        self._warn(text)
+        if LEVELS.index(level) <= self._level:
+            self._answer({"op": "status", "level": level, "msg": text}, ident)
+
+
+__all__ = ["MAX_MESSAGE", "Answer", "Bus", "RosbridgeSession"]

@@ -1,0 +1,309 @@
+"""Rosbridge at the graph of a simulator, without sockets: topics, inputs, services, rosapi, clients among themselves, read-only."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import botyard
+from botyard.app.compose import compose
+from botyard.interfaces.ros import rosbridge
+from botyard.interfaces.ros.graph import RosGraph
+from botyard.interfaces.ros.rosbridge import Rosbridge
+from botyard.protocols.ros_messages.types import types
+from botyard.protocols.rosbridge.session import RosbridgeSession
+
+cbor2 = pytest.importorskip("cbor2")
+
+
+class Client:
+    """A client without a socket."""
+
+    def __init__(self, world: World) -> None:
+        self.log: list[str] = []
+        self.session = RosbridgeSession(world.bridge, lambda: world.sim.time, warn=self.log.append)
+
+    def op(self, op: str, **fields: Any) -> None:
+        self.session.receive_data(json.dumps({"op": op, **fields}).encode(), 0.0)
+
+    def out(self) -> list[Any]:
+        found = []
+        while wire := self.session.data_to_send():
+            found.append(json.loads(wire) if isinstance(wire, str) else cbor2.loads(wire))
+        return found
+
+    def call(self, service: str, args: Any = None) -> Any:
+        """Values of a response; of a failure, its text."""
+        self.op("call_service", service=service, args=args, id="call")
+        (told,) = [m for m in self.out() if m["op"] == "service_response"]
+        assert told["result"] is not isinstance(told["values"], str)
+        return told["values"]
+
+    def get(self, topic: str) -> list[Any]:
+        return [m["msg"] for m in self.out() if m["op"] == "publish" and m["topic"] == topic]
+
+
+class World:
+    """Ann in an empty plane, and rosbridge."""
+
+    def __init__(self, read_only: bool = False) -> None:
+        self.sim = botyard.Simulation(seed=1)
+        self.sim.add_robot("p3dx", "ann", pose=(1.0, 2.0, 0.0), lasers=["lms200"])
+        self.parts = compose(self.sim, read_only=read_only)
+        self.graph = RosGraph(self.parts.hub, self.parts.control, self.parts.maps.cells, types())
+        self.bridge = Rosbridge(types(), self.graph.stamp)
+        self.graph.add(self.bridge)
+
+    def step(self, n: int = 1) -> None:
+        for _ in range(n):
+            self.sim.step()
+            self.graph.on_snapshot(0.0)
+
+    def client(self) -> Client:
+        return Client(self)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_topics_and_inputs(world: World) -> None:
+    """A robot is driven, and its odometry says where it is; ROS 1's and ROS 2's names of types and names without a slash are good."""
+    one = world.client()
+    one.op("subscribe", topic="/ann/odom", type="nav_msgs/Odometry")
+    one.op("subscribe", topic="ann/odom", type="nav_msgs/msg/Odometry", compression="cbor")
+    one.op("subscribe", topic="/ann/base_scan", compression="cbor")
+    for _ in range(20):
+        one.op("publish", topic="/ann/cmd_vel", msg={"linear": {"x": 0.3}, "angular": {}})
+        world.step()
+    assert world.sim.robots["ann"].truth.x > 1.3
+    told = one.out()
+    for name in ("/ann/odom", "ann/odom"):
+        xs = [m["msg"]["pose"]["pose"]["position"]["x"] for m in told if m["topic"] == name]
+        assert len(xs) >= 10 and xs[-1] == pytest.approx(world.sim.robots["ann"].odom.x, abs=1e-9)
+    scan = next(m["msg"] for m in told if m["topic"] == "/ann/base_scan")
+    assert scan["ranges"].tag == 85 and len(scan["ranges"].value) == 4 * 181
+    assert one.log == []
+
+
+def test_what_is_the_same_in_all_encodings(world: World) -> None:
+    """CBOR-RAW is the CDR that ROS 2 gets."""
+    clients = {c: world.client() for c in ("none", "cbor", "cbor-raw", "png")}
+    for compression, one in clients.items():
+        one.op("subscribe", topic="/ann/odom", compression=compression)
+    world.step()
+    raw = clients["cbor-raw"].get("/ann/odom")[0]
+    message = types().decode_cdr(raw["bytes"], "nav_msgs/Odometry")
+    plain = clients["none"].get("/ann/odom")[0]
+    assert plain["pose"]["pose"]["position"]["x"] == message.pose.pose.position.x
+    assert plain["pose"]["covariance"] == message.pose.covariance.tolist()
+    stamp = plain["header"]["stamp"]
+    assert (stamp["sec"], stamp["nanosec"]) == (raw["secs"], raw["nsecs"])
+    assert clients["cbor"].get("/ann/odom")[0]["pose"]["pose"] == plain["pose"]["pose"]
+    assert clients["png"].out()[0]["op"] == "png"
+
+
+def test_sensors_without_subscribers_rest(world: World) -> None:
+    def is_read() -> bool:
+        return any(world.sim._devices.is_read(laser._key) for laser in world.sim.robots["ann"].lasers)
+
+    one, other = world.client(), world.client()
+    for client in (one, other):
+        client.op("subscribe", topic="/ann/base_scan")
+    world.step()
+    assert is_read()
+    one.op("unsubscribe", topic="/ann/base_scan")
+    world.step()
+    assert is_read()
+    other.session.close()
+    world.step()
+    assert not is_read()
+
+
+def test_latched_topics(world: World) -> None:
+    """Whoever comes later gets the last message at once; a change goes to all, once."""
+    one = world.client()
+    one.op("subscribe", topic="/ann/motors_state")
+    assert one.get("/ann/motors_state") == [{"data": True}]
+    world.step(3)
+    assert one.out() == []
+    other = world.client()
+    other.op("subscribe", topic="/ann/motors_state", throttle_rate=60_000)
+    assert other.get("/ann/motors_state") == [{"data": True}]
+    one.call("/ann/disable_motors")
+    world.step(2)
+    assert one.get("/ann/motors_state") == [{"data": False}]
+
+
+def test_a_robot_that_comes_back(world: World) -> None:
+    """Subscriptions outlive robots; a topic may be subscribed to before its robot is there if its type is said."""
+    one = world.client()
+    one.op("subscribe", topic="/bob/odom")
+    assert "without its type" in one.log.pop()
+    one.op("subscribe", topic="/bob/odom", type="nav_msgs/Odometry")
+    for _ in range(2):
+        world.sim.add_robot("p3dx", "bob", pose=(5.0, 5.0, 0.0))
+        world.step(3)
+        assert len(one.get("/bob/odom")) >= 2
+        world.sim.remove_robot("bob")
+        world.step(3)
+        one.out()
+        world.step(2)
+        assert one.out() == []
+    assert one.log == []
+
+
+def test_services(world: World) -> None:
+    """Of ROS 1's world, of simulation_interfaces, wrong ones."""
+    one = world.client()
+    assert one.call("/botyard/set_pose", {"name": "ann", "pose": {"x": 4.0, "y": 5.0}})["success"]
+    world.step()
+    assert world.sim.robots["ann"].truth.x == 4.0
+    assert one.call("botyard/set_pose", ["ann", [6.0, 5.0, 0.0]]) == "pose: expected an object, found [6.0, 5.0, 0.0]"
+    state = one.call("/botyard/get_entity_state", ["ann"])["state"]
+    assert state["pose"]["position"]["x"] == 4.0
+    assert one.call("/botyard/no_such") == 'rosbridge: there is no service "/botyard/no_such"'
+    assert "too long" in one.call("/botyard/set_pose", {"name": "x" * 300_000})
+    assert one.log == []
+
+
+def test_rosapi(world: World) -> None:
+    one = world.client()
+    listed = one.call("rosapi/topics")
+    kinds = dict(zip(listed["topics"], listed["types"], strict=True))
+    assert kinds["/ann/odom"] == "nav_msgs/msg/Odometry" and kinds["/ann/cmd_vel"] == "geometry_msgs/msg/Twist"
+    raw = one.call("/rosapi/topics_and_raw_types")
+    texts = dict(zip(raw["topics"], raw["typedefs_full_text"], strict=True))
+    assert "MSG: geometry_msgs/PoseWithCovariance" in texts["/ann/odom"] and "seq" not in texts["/ann/odom"]
+    assert one.call("/rosapi/topic_type", {"topic": "/ann/odom"}) == {"type": "nav_msgs/msg/Odometry"}
+    assert "/ann/odom" in one.call("/rosapi/topics_for_type", ["nav_msgs/Odometry"])["topics"]
+    assert one.call("/rosapi/publishers", ["/ann/odom"]) == {"publishers": ["/botyard"]}
+    assert one.call("/rosapi/subscribers", ["/ann/cmd_vel"]) == {"subscribers": ["/botyard"]}
+    assert {"/botyard/pause", "/rosapi/topics"} <= set(one.call("/rosapi/services")["services"])
+    assert one.call("/rosapi/service_type", ["/botyard/pause"]) == {"type": "std_srvs/srv/Trigger"}
+    assert one.call("/rosapi/services_for_type", ["std_srvs/Trigger"])["services"] == [
+        "/botyard/pause",
+        "/botyard/resume",
+    ]
+    assert one.call("/rosapi/service_node", ["/botyard/pause"]) == {"node": "/botyard"}
+    assert one.call("/rosapi/service_providers", ["/none"]) == {"providers": []}
+    assert {"/botyard", "/rosapi"} <= set(one.call("/rosapi/nodes")["nodes"])
+    details = one.call("/rosapi/node_details", ["/botyard"])
+    assert (
+        "/ann/cmd_vel" in details["subscribing"]
+        and "/ann/odom" in details["publishing"]
+        and "/botyard/pause" in details["services"]
+    )
+    assert one.call("/rosapi/get_ros_version") == {"version": 2, "distro": "jazzy"}
+    world.step(10)
+    assert one.call("/rosapi/get_time") == {"time": {"sec": 1, "nanosec": 0}}
+    header, *_ = (
+        d
+        for d in one.call("/rosapi/message_details", ["sensor_msgs/LaserScan"])["typedefs"]
+        if d["type"] == "std_msgs/msg/Header"
+    )
+    assert header["fieldnames"] == ["stamp", "frame_id"] and header["fieldarraylen"] == [-1, -1]
+    (request,) = one.call("/rosapi/service_request_details", ["std_srvs/srv/SetBool"])["typedefs"]
+    assert request["fieldtypes"] == ["bool"]
+    assert len(one.call("/rosapi/service_response_details", ["std_srvs/SetBool"])["typedefs"]) == 1
+    assert "no ROS message type" in one.call("/rosapi/message_details", ["x/Y"])
+    assert "expected a text" in one.call("/rosapi/topic_type", {"topic": 5})
+
+
+def test_parameters(world: World) -> None:
+    one = world.client()
+    name = "/botyard:ann.trans_accel"
+    assert name in one.call("/rosapi/get_param_names")["names"]
+    assert one.call("/rosapi/set_param", [name, "1"])["successful"]
+    world.step()
+    assert one.call("/rosapi/get_param", [name]) == {"value": "1.0", "successful": True, "reason": ""}
+    assert not one.call("/rosapi/set_param", [name, "-1"])["successful"]
+    assert one.call("/rosapi/has_param", ["/botyard:nothing"]) == {"exists": False}
+    assert one.call("/rosapi/get_param", ["/botyard:nothing", "7"])["value"] == "7"
+    assert "expected node:parameter" in one.call("/rosapi/get_param", ["x"])
+    assert "there is no service" in one.call("/rosapi/get_param", ["/x:y"])
+    assert not one.call("/rosapi/delete_param", [name])["successful"]
+
+
+def test_clients_talk_to_each_other(world: World) -> None:
+    """A topic that the simulator knows nothing of, and what others publish for a robot."""
+    one, other = world.client(), world.client()
+    one.op("publish", topic="/talk", msg={"data": "x"})
+    assert "is not advertised" in one.log.pop()
+    one.op("advertise", topic="/talk", type="std_msgs/String")
+    other.op("advertise", topic="/talk", type="std_msgs/Int32")
+    assert "expected std_msgs/msg/String" in other.log.pop()
+    other.op("subscribe", topic="/talk")
+    other.op("subscribe", topic="/ann/cmd_vel", compression="cbor-raw")
+    one.op("publish", topic="talk", msg={"data": "hello"})
+    one.op("publish", topic="/talk", msg={"dat": "hello"})
+    one.op("publish", topic="/ann/cmd_vel", msg={"linear": {"x": 0.25}})
+    told = other.out()
+    assert told[0] == {"op": "publish", "topic": "/talk", "msg": {"data": "hello"}} and len(told) == 2
+    assert types().decode_cdr(told[1]["msg"]["bytes"], "geometry_msgs/Twist").linear.x == 0.25
+    assert 'no field "dat"' in one.log.pop()
+    one.session.close()
+    other.op("unsubscribe", topic="/talk")
+    assert "/talk" not in world.bridge.channels
+
+
+def test_services_of_clients(world: World) -> None:
+    """Calls and answers pass through; a provider that goes leaves nobody waiting; names of the simulator are taken."""
+    provider, one = world.client(), world.client()
+    provider.op("advertise_service", service="/add", type="example_interfaces/AddTwoInts")
+    for taken in ("/botyard/pause", "/rosapi/topics", "/add"):
+        one.op("advertise_service", service=taken, type="std_srvs/Trigger")
+        assert "somebody else" in one.log.pop()
+    one.op("call_service", service="add", args={"a": 1}, id="mine")
+    (request,) = provider.out()
+    assert (request["op"], request["service"], request["args"]) == ("call_service", "/add", {"a": 1})
+    one.op("service_response", service="/add", id=request["id"], values={})
+    assert "no call has the id" in one.log.pop()
+    provider.op("service_response", service="/add", id=request["id"], values={"sum": 3}, result=True)
+    (response,) = one.out()
+    assert (response["id"], response["values"], response["result"]) == ("mine", {"sum": 3}, True)
+    assert "/add" in one.call("/rosapi/services")["services"]
+    one.op("call_service", service="/add", id="lost")
+    provider.session.close()
+    (response,) = one.out()
+    assert response["result"] is False and "has gone" in response["values"]
+    assert world.bridge._requests == {}
+
+
+def test_limits_of_clients(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MAX_ADVERTISED", "MAX_OFFERED", "MAX_REQUESTS"):
+        monkeypatch.setattr(rosbridge, name, 2)
+    one, other = world.client(), world.client()
+    for n in range(3):
+        one.op("advertise", topic=f"/t{n}", type="std_msgs/String")
+        one.op("advertise_service", service=f"/s{n}", type="std_srvs/Trigger")
+        other.op("call_service", service="/s0", id=n)
+    assert len(one.log) == 2 and "/t2" not in world.bridge.channels
+    assert [m["id"] for m in other.out()] == [2]
+
+
+def test_read_only() -> None:
+    """Robots may be driven, the world stays as it is."""
+    world = World(read_only=True)
+    one = world.client()
+    assert "there is no service" in one.call("/botyard/set_pose", {"name": "ann"})
+    one.op("publish", topic="/ann/set_pose", msg={})
+    assert "is not advertised" in one.log.pop()
+    one.op("publish", topic="/ann/cmd_vel", msg={"linear": {"x": 0.3}})
+    world.step(5)
+    assert world.sim.robots["ann"].truth.x > 1.0
+
+
+def test_the_transport_goes(world: World) -> None:
+    """What clients have among themselves stays; topics of the graph are no more."""
+    one = world.client()
+    one.op("subscribe", topic="/ann/odom")
+    world.graph.remove(world.bridge)
+    world.step()
+    assert one.out() == [] and world.bridge.services == {}
+    assert list(world.bridge.channels) == ["/ann/odom"]
+    one.session.close()
+    assert world.bridge.channels == {}

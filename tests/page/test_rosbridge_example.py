@@ -1,0 +1,50 @@
+"""The page of examples/rosbridge in a browser: it drives a robot, and draws its scan."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+import botyard
+from tests.waiting import wait
+
+FOLDER = Path(__file__).parents[2] / "examples/rosbridge"
+DRAWN = "() => document.getElementById('scan').getContext('2d').getImageData(0, 0, 600, 600).data.some((x) => x > 0)"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def folder() -> Iterator[str]:
+    """Address of the folder, as ``python -m http.server`` serves it."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(FOLDER))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://localhost:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.peer
+def test_it_drives_a_robot(browser: Browser, folder: str) -> None:
+    sim = botyard.Simulation.load("office", seed=1)
+    ann = sim.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.0), lasers=["lms200"])
+    with botyard.serve(sim, port=0, page=False, discovery=False, rosbridge=0) as running:
+        page = browser.new_page()
+        page.goto(f"{folder}/drive.html?url=ws://localhost:{running.interfaces['rosbridge'].port}")
+        expect(page.locator("#pose")).to_have_text("x 0.00 m, y 0.00 m")
+        page.wait_for_function(DRAWN)
+        page.keyboard.down("ArrowUp")
+        wait(lambda: ann.truth.x > 10.3)
+        page.keyboard.up("ArrowUp")
+        expect(page.locator("#pose")).not_to_have_text("x 0.00 m, y 0.00 m")
+        page.close()

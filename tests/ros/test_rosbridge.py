@@ -1,0 +1,164 @@
+"""Rosbridge with its real clients, roslibpy (Python) and roslib (JavaScript), and who may connect."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+import botyard
+from botyard.app.running import Running
+from botyard.errors import ArgumentError, PortError
+from tests.ports import free_port
+from tests.running import running
+from tests.waiting import PATIENCE, wait
+
+HERE = Path(__file__).parent
+
+
+def world() -> botyard.Simulation:
+    sim = botyard.Simulation.load("office", seed=1)
+    sim.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.0))
+    return sim
+
+
+def url(running: Running) -> str:
+    return f"ws://127.0.0.1:{running.interfaces['rosbridge'].port}"
+
+
+@pytest.fixture
+def served() -> Iterator[Running]:
+    with botyard.serve(world(), port=0, page=False, discovery=False, rosbridge=0) as running:
+        yield running
+
+
+def peer(*command: str, **environment: str) -> Any:
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE, cwd=HERE / "npm", env={**os.environ, **environment}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("transport", ["twisted", "asyncio"])
+def test_roslibpy(served: Running, transport: str) -> None:
+    pytest.importorskip("cbor2")  # the environment of developers
+    seen = peer(sys.executable, str(HERE / "roslibpy_peer.py"), url(served), ROSLIBPY_TRANSPORT=transport)
+    assert {"/ann/odom", "/ann/cmd_vel", "/map", "/clock"} <= set(seen["topics"])
+    assert seen["type"] == "nav_msgs/msg/Odometry"
+    assert "/botyard" in seen["nodes"] and "/botyard/pause" in seen["services"]
+    assert seen["map"]["width"] > 100
+    assert seen["scan"] == 181
+    assert seen["odom"]["linear"]["x"] > 0.0 and seen["odom"]["angular"]["z"] == pytest.approx(0.2, abs=0.05)
+    assert seen["added"] == {"success": True, "message": "", "name": "bob"} and seen["bob"] == "bob/base_link"
+    assert {"ann", "bob"} <= set(seen["entities"])
+    assert 'no field "modle"; did you mean "model"' in seen["error"]
+    assert seen["twice"] == {"sum": 42}
+
+
+@pytest.mark.peer
+def test_roslib(served: Running) -> None:
+    if not (HERE / "npm/node_modules/roslib").is_dir():
+        if os.environ.get("CI"):
+            pytest.fail("roslib is missing, and in CI it must be there (make peers)")
+        pytest.skip("needs roslib (make peers)")
+    node = shutil.which("node") or str(Path(sys.executable).parent / "node")
+    seen = peer(node, "roslib_peer.mjs", url(served))
+    assert seen["none"] == seen["png"] == 181
+    assert seen["cbor"] == ["Float32Array", 181]
+    assert seen["raw"][0] == "Uint8Array" and seen["raw"][1] > 4 * 181 and seen["raw"][2] == ["bytes", "nsecs", "secs"]
+    assert seen["pieces"] == "ann/base_link"
+    assert seen["odom"]["linear"]["x"] > 0.2
+    assert "/ann/odom" in seen["topics"]["topics"]
+    assert seen["paused"] == {"success": True, "message": ""}
+    assert 'no field "nam"' in seen["error"]
+    assert seen["param"] is True
+
+
+def test_from_the_command_line() -> None:
+    """With a port; no ROS is there."""
+    pioneer, port = free_port(), free_port()
+    options = ("--no-gui", "-p", f"{pioneer}", "--rosbridge", f"{port}", "--no-network-discovery")
+    with running("--nomap", "-r", "p3dx:ann", *options), connect(f"ws://localhost:{port}") as one:
+        one.send(json.dumps({"op": "subscribe", "topic": "/ann/odom"}))
+        assert json.loads(one.recv(PATIENCE))["topic"] == "/ann/odom"
+
+
+ORIGINS = {
+    "": True,
+    "http://localhost:8000": True,
+    "http://127.0.0.1:5173": True,
+    "http://[::1]:80": True,
+    "https://example.org": False,
+    "http://localhost.example.org": False,
+    "null": False,
+    "file://": False,
+    "http://[": False,
+}
+"""Pages that may connect without a token."""
+
+
+def knocks(address: str, origin: str = "", **headers: str) -> bool:
+    """Whether a client is let in, and served."""
+    options: dict[str, Any] = {"origin": origin or None, "additional_headers": headers, "open_timeout": PATIENCE}
+    try:
+        socket = connect(address, **options)
+    except InvalidStatus as error:
+        refused = error.response.status_code
+    else:
+        with socket:
+            socket.send(json.dumps({"op": "call_service", "service": "/rosapi/get_time"}))
+            return json.loads(socket.recv(PATIENCE))["result"] is True
+    assert refused == 403
+    return False
+
+
+def test_pages_of_other_sites_may_not_connect(served: Running) -> None:
+    assert {origin: knocks(url(served), origin) for origin in ORIGINS} == ORIGINS
+
+
+def test_with_a_token_only_those_may_connect_who_show_it_from_anywhere() -> None:
+    with botyard.serve(world(), port=0, page=False, discovery=False, rosbridge=0, rosbridge_token="s3cret é") as one:
+        address = url(one)
+        assert not knocks(address)
+        assert not knocks(f"{address}/?token=wrong", "http://localhost:8000")
+        assert not knocks(address + "/?" + "&".join(f"a{n}=1" for n in range(50)))
+        assert knocks(f"{address}/?token=s3cret%20%C3%A9", "https://example.org")
+        assert knocks(address, Authorization="Bearer s3cret é")
+
+
+def test_a_client_that_does_not_read_costs_little_and_is_still_heard(served: Running) -> None:
+    """It subscribes to everything and reads nothing; its commands arrive, the simulator goes on, others are served."""
+    with connect(url(served), max_queue=1, compression=None, close_timeout=0) as deaf, connect(url(served)) as other:
+        for n in range(100):
+            deaf.send(json.dumps({"op": "subscribe", "topic": "/ann/base_scan", "id": n}))
+        deaf.send(json.dumps({"op": "subscribe", "topic": "/map"}))
+        deaf.send(json.dumps({"op": "publish", "topic": "/ann/cmd_vel", "msg": {"linear": {"x": 0.3}}}))
+        wait(lambda: served.sim.robots["ann"].truth.x > 10.02)
+        other.send(json.dumps({"op": "call_service", "service": "/rosapi/get_time"}))
+        assert json.loads(other.recv(PATIENCE))["result"]
+
+
+def test_a_port_that_is_taken(served: Running) -> None:
+    port = served.interfaces["rosbridge"].port
+    with (
+        pytest.raises(PortError, match=f"rosbridge.*port {port}"),
+        botyard.serve(world(), port=0, page=False, discovery=False, rosbridge=port),
+    ):
+        pass
+
+
+def test_a_token_that_no_header_can_carry() -> None:
+    for token in ("", "\n", "x" * 600):
+        with pytest.raises(ArgumentError, match="rosbridge_token: expected 1 to"):
+            botyard.serve(world(), port=0, page=False, rosbridge=0, rosbridge_token=token)
