@@ -89,6 +89,22 @@ def test_topics_and_inputs(world: World) -> None:
     assert one.log == []
 
 
+def test_an_input_of_two_types(world: World) -> None:
+    """cmd_vel takes Twist and TwistStamped: what a client has advertised is what it publishes."""
+    one = world.client()
+    one.op("advertise", topic="/ann/cmd_vel", type="geometry_msgs/TwistStamped")
+    one.op("publish", topic="/ann/cmd_vel", msg={"twist": {"linear": {"x": 0.3}}})
+    world.step(5)
+    assert world.sim.robots["ann"].truth.x > 1.0
+    one.op("publish", topic="/ann/cmd_vel", msg={"linear": {}})
+    assert 'no field "linear"' in one.log.pop()
+    one.op("advertise", topic="/ann/cmd_vel", type="std_msgs/String")
+    assert "expected geometry_msgs/msg/Twist" in one.log.pop()
+    one.op("unadvertise", topic="/ann/cmd_vel")
+    one.op("publish", topic="/ann/cmd_vel", msg={"linear": {}})
+    assert one.log == []
+
+
 def test_what_is_the_same_in_all_encodings(world: World) -> None:
     """CBOR-RAW is the CDR that ROS 2 gets."""
     clients = {c: world.client() for c in ("none", "cbor", "cbor-raw", "png")}

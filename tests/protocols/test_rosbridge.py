@@ -49,7 +49,7 @@ class Desk:
     def unregister_publisher(self, client: RosbridgeSession, topic: str) -> None:
         self.said.append(("unadvertise", topic))
 
-    def publish(self, topic: str, values: dict[str, Any], size: int) -> None:
+    def publish(self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int) -> None:
         self.said.append(("publish", topic, values))
 
     def call(self, service: str, values: Any, size: int, answer: Answer) -> None:

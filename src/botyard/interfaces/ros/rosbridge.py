@@ -54,18 +54,18 @@ class Channel:
     Attributes
     ----------
     type_name : str
-        ROS 2's name of its type; empty if nobody has said it yet.
+        ROS 2's name of its type; empty if nobody has said it yet. The simulator may listen to messages of further types.
     readers : dict
         Sessions that subscribe to it, and the names by which they do.
     writers : dict
-        Sessions that advertise it.
+        Sessions that advertise it, and the types that they say.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.type_name = ""
         self.readers: dict[tuple[RosbridgeSession, str], None] = {}
-        self.writers: dict[RosbridgeSession, None] = {}
+        self.writers: dict[RosbridgeSession, str] = {}
         self.publications: list[_Publication] = []
         self.inputs: list[_Listening] = []
 
@@ -157,8 +157,9 @@ class _Listening:
         self._bridge = bridge
         self.node = node
         self.entry = entry
+        self.type_name = full(entry.type_name)
         self.channel = bridge.channel(entry.name)
-        self.channel.type_name = full(entry.type_name)
+        self.channel.type_name = self.channel.type_name or self.type_name
         self.channel.inputs.append(self)
 
     def close(self) -> None:
@@ -228,6 +229,7 @@ class Rosbridge:
     """
 
     wire = "cdr"
+    mixes_types = True
 
     def __init__(self, types: Types, stamp: Callable[[], Stamp], clock: Callable[[], float] = time.monotonic) -> None:
         self.types = types
@@ -279,29 +281,36 @@ class Rosbridge:
         if not channel.is_known and not channel.readers:
             self.channels.pop(channel.name, None)
 
-    def _typed(self, name: str, type_name: str) -> Channel:
-        """A channel for a client that says this type, empty if it says none. PeerError: there is no such type, or it is another one."""
+    def _typed(self, name: str, type_name: str, *, publishes: bool = False) -> tuple[Channel, str]:
+        """A channel for a client, and the type of its messages there.
+
+        Raises
+        ------
+        PeerError
+            There is no such type, it is another one, or nobody says it.
+        """
         found = self.channels.get(resolved(name))
         kind = full(type_name) if type_name else ""
         if kind:
             self.values.fields(kind)
         if found is not None and found.type_name:
-            if kind not in ("", found.type_name):
+            listened = [one.type_name for one in found.inputs] if publishes else []
+            if kind not in ("", found.type_name, *listened):
                 raise PeerError(
                     f"rosbridge: {shown(name, MAX_TEXT)}: expected {found.type_name}, found {shown(type_name, MAX_TEXT)}"
                 )
-            return found
+            return found, kind or found.type_name
         if not kind:
             raise PeerError(
                 f'rosbridge: nobody publishes "{shown(name, MAX_TEXT)}": without its type it cannot be subscribed to'
             )
         found = self.channel(resolved(name))
         found.type_name = kind
-        return found
+        return found, kind
 
     def subscribe(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
-        channel = self._typed(topic, type_name)
+        channel, _ = self._typed(topic, type_name)
         channel.readers[client, topic] = None
         channel.changed()
         for publication in channel.publications:
@@ -319,7 +328,8 @@ class Rosbridge:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         if sum(client in c.writers for c in self.channels.values()) >= MAX_ADVERTISED:
             raise PeerError(f"rosbridge: expected at most {MAX_ADVERTISED} advertised topics")
-        self._typed(topic, type_name).writers[client] = None
+        channel, kind = self._typed(topic, type_name, publishes=True)
+        channel.writers[client] = kind
 
     def unregister_publisher(self, client: RosbridgeSession, topic: str) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
@@ -328,18 +338,19 @@ class Rosbridge:
             channel.writers.pop(client, None)
             self.tidy(channel)
 
-    def publish(self, topic: str, values: dict[str, Any], size: int) -> None:
+    def publish(self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         channel = self.channels.get(resolved(topic))
         if channel is None or not channel.is_known:
             raise PeerError(f'rosbridge: "{shown(topic, MAX_TEXT)}" is not advertised, and nobody listens to it')
         if any(size > JSON_GROWTH * one.entry.limit for one in channel.inputs):
             raise PeerError(f"rosbridge: {channel.name}: a message of {size} bytes is too long")
-        kind = channel.type_name
+        kind = channel.writers.get(client, channel.type_name)
         message = self.values.message(values, kind)
         for one in channel.inputs:
-            one.entry.take(message)
-        if channel.readers:
+            if one.type_name == kind:
+                one.entry.take(message)
+        if channel.readers and kind == channel.type_name:
             plain = self.values.plain
             channel.deliver(
                 Outgoing(lambda: plain(message, kind), lambda: self.types.encode_cdr(message, kind), self.stamp())

@@ -320,7 +320,9 @@ class Types:
         return [(constant, value) for constant, _, value in self._ros2.fielddefs[full(name)][0]]
 
     def definition2(self, name: str) -> str:
-        """Full text of a ROS 2 message's definition. KeyError when it is not known."""
+        """Full text of a ROS 2 message's definition; empty for parts of actions. KeyError when it is not known."""
+        if full(name).split("/")[1] != "msg":  # rosbags writes those of messages only
+            return ""
         return str(self._ros2.generate_msgdef(full(name), ros_version=2)[0])
 
     def filled(self, name: str, fields: Mapping[str, Any]) -> Any:

@@ -63,7 +63,7 @@ class Bus(Protocol):
         """It will not any more."""
         ...
 
-    def publish(self, topic: str, values: dict[str, Any], size: int) -> None:
+    def publish(self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int) -> None:
         """Publish a message, whose operation had `size` bytes."""
         ...
 
@@ -201,7 +201,7 @@ class RosbridgeSession:
     def _act(self, operation: op.AnyOperation, size: int) -> None:
         match operation:
             case op.Publish(topic=topic, msg=values):
-                self._bus.publish(topic, values, size)
+                self._bus.publish(self, topic, values, size)
             case op.Subscribe():
                 self._subscribe(operation)
             case op.Unsubscribe(topic=topic, id=ident):
