@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from botyard.protocols.rtps.events import EventKind
 from botyard.protocols.rtps.qos import Durability, Qos
 from botyard.protocols.rtps.reader import Sample
-from tests.protocols.rtps.network import Network, Node
+from tests.protocols.rtps.network import EPOCH, Network, Node
 
 RELIABLE = Qos(depth=1000)
 BEST_EFFORT = Qos(reliable=False)
@@ -75,7 +75,7 @@ def test_reliable_delivery_in_order(network: Network, sizes: list[int], burst: i
     assert one.part.count(EventKind.MALFORMED) == other.part.count(EventKind.MALFORMED) == 0
 
 
-@given(networks, st.integers(0, 12), st.integers(1, 8), st.integers(1, 20000))
+@given(networks, st.integers(0, 12), st.integers(1, 8), st.sampled_from([1, 500, 9000, 20000]))
 @settings(max_examples=30)
 def test_latched_samples_reach_those_who_come_later(network: Network, count: int, depth: int, size: int) -> None:
     """The last ones that the writer keeps, in order; a volatile reader gets none of them."""
@@ -183,6 +183,23 @@ def test_a_slow_reader_gets_what_is_still_kept() -> None:
     network.loss = 0.0
     wait(network, lambda: len(got) >= 10)
     assert [int.from_bytes(g[4:8], "little") for g in got] == list(range(90, 100))
+
+
+def test_samples_say_when_they_were_sent() -> None:
+    """Since 1970, by the writer's clock, also after a pause, and for several datagrams that are written in one go."""
+    network = Network()
+    one, other = pair(network)
+    stamps: list[float] = []
+    other.part.reader("rt/a", "T", lambda sample: stamps.append(sample.stamp), RELIABLE, network.now)
+    writer = one.part.writer("rt/a", "T", RELIABLE, network.now)
+    wait(network, lambda: writer.matched)
+    network.run(2.0)
+    for pause in (0.3, 0.9):
+        network.run(pause)
+        for number in range(5):
+            writer.write(payload(number, 3000), network.now)
+        network.run(0.05)
+        assert stamps[-5:] == pytest.approx([network.now - 0.05 + EPOCH] * 5, rel=0, abs=2e-3)
 
 
 def test_samples_for_one_reader() -> None:

@@ -286,6 +286,35 @@ def test_asking_again_and_again_is_limited() -> None:
     assert 0.5 * allowed < attacker.to(SOURCE) < 1.1 * allowed
 
 
+def heartbeats(packets: list[tuple[bytes, Any]], writer: bytes) -> int:
+    """How many HEARTBEATs of a writer there are."""
+    return sum(
+        kind == wire.HEARTBEAT and wire.read_heartbeat(packet, at, end, wire.OURS).writer == writer
+        for packet, _ in packets
+        for kind, _, at, end in wire.submessages(packet)
+    )
+
+
+def test_a_silent_reader_is_asked_ever_less_often_until_it_speaks() -> None:
+    """One that does not ask again by itself, as those of Fast DDS, is asked again soon after it has spoken."""
+    part = alone()
+    writer = part.writer("rt/a", "T", RELIABLE, 0.0)
+    attacker = Attacker(part, SOURCE)
+    attacker.endpoint(1, "rt/a", is_writer=False)
+    writer.write(CDR, attacker.now)
+    attacker.run(60.0)
+    assert 5 < heartbeats(attacker.got, writer.entity) < 20
+    attacker.got.clear()
+    attacker.send(wire.acknack(b"\0\0\1\4", writer.entity, 1, [1], 1))
+    attacker.run(0.6)
+    assert heartbeats(attacker.got, writer.entity) >= 3
+    attacker.send(wire.acknack(b"\0\0\1\4", writer.entity, 2, [], 2, final=True))
+    attacker.run(1.0)
+    attacker.got.clear()
+    attacker.run(60.0)
+    assert heartbeats(attacker.got, writer.entity) == 0, "all is acknowledged"
+
+
 def test_endpoints_are_bounded() -> None:
     """Of one participant, and what its names and data may take."""
     part = alone()

@@ -44,18 +44,8 @@ class Place:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_bucket",
-        "_destination",
-        "_outbox",
-        "_parts",
-        "_queue",
-        "_queued",
-        "_size",
-        "address",
-        "jobs",
-        "limit",
-    )
+        "__weakref__", "_bucket", "_destination", "_full", "_outbox", "_parts", "_queue", "_queued", "_size", "address", "jobs", "limit",
+    )  # fmt: skip
 
     def __init__(self, outbox: Outbox, address: Address, limit: int, now: float) -> None:
         self._outbox = outbox
@@ -65,6 +55,7 @@ class Place:
         self._parts: list[bytes] = []
         self._size = 0
         self._destination = b""
+        self._full: list[list[bytes]] = []
         self._queue: deque[bytes] = deque()
         self._queued = 0
         self._bucket = TokenBucket(PACE_BYTES_PER_S, PACE_BURST_BYTES, now)
@@ -94,7 +85,7 @@ class Place:
         self._size += len(submessage)
 
     def _begin(self, parts: list[bytes]) -> None:
-        parts.append(self._outbox.head)
+        parts.append(b"")  # header and timestamp, which the datagram gets when all is sent
         self._size = _HEAD_BYTES
         self._destination = b""
         self._outbox.busy[self] = None
@@ -104,7 +95,7 @@ class Place:
         if not self._parts:
             return
         if self._queued + self._size <= MAX_QUEUED_BYTES:
-            self._queue.append(b"".join(self._parts))
+            self._full.append(self._parts)
             self._queued += self._size
         else:
             self._outbox.dropped += 1
@@ -117,7 +108,7 @@ class Place:
 
     def drain(self, now: float, out: list[tuple[bytes, Address]]) -> float:
         """Move datagrams to `out` as the pace allows; how long to wait for the next ones, s, or 0: nothing waits."""
-        self.flush()
+        self._stamp()
         bucket, queue, jobs = self._bucket, self._queue, self.jobs
         while queue or jobs:
             wait = bucket.wait(now)
@@ -132,8 +123,17 @@ class Place:
                 job = jobs.popleft()
                 if not job.step(self, now):
                     jobs.append(job)  # they take turns
-                self.flush()
+                self._stamp()
         return 0.0
+
+    def _stamp(self) -> None:
+        """Put header and timestamp before what was written since the last time: it is sent now, or as soon as the pace allows."""
+        self.flush()
+        head = self._outbox.head
+        for parts in self._full:
+            parts[0] = head
+            self._queue.append(b"".join(parts))
+        self._full.clear()
 
 
 class Outbox:
