@@ -83,7 +83,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def served(act: Callable[[Parts], None]) -> None:
     async def main() -> None:
         sim = Simulation.load("office", seed=1)
-        sim.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.0))
+        sim.add_robot("p3dx-equipped", "ann", pose=(10.0, 14.0, 0.0))
         parts = compose(sim, limits=None)
         parts.hub.pause()
         act(parts)
@@ -116,6 +116,7 @@ def test_the_page(asked: set[str]) -> None:
             msg.Pause(), msg.Run(), msg.Step(), msg.Speed(factor=2.0), msg.Hold(names=["ann"], on=True),
             msg.Move(to=[msg.Placement(name="ann", x=1.0, y=2.0, th=0.0)]), msg.Drive(name="ann", v=0.1),
             msg.Enable(names=["ann"], on=True), msg.EmergencyStop(names=["ann"], on=True), msg.Joystick(name="ann"),
+            msg.CommandDevice(name="ann", device="gripper", command="lift", value=0.5),
             msg.OdometryErrors(name="ann", on=False), msg.Reset(), msg.Add(model="p3dx"), msg.Add(model="p3dx", count=2),
             msg.Clone(names=["ann"]), msg.Remove(names=["nobody"]), msg.LoadMap(name="office"), msg.LoadMap(name=""), msg.Reload(),
             msg.Snapshot(), msg.Interface(name="pioneer", on=True), msg.Exit(),

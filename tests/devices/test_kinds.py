@@ -23,6 +23,7 @@ from botyard.devices.bumpers import BUMPERS, BumperSpec
 from botyard.devices.compass import CompassSpec
 from botyard.devices.fiducials import FiducialFinderSpec
 from botyard.devices.gps import GpsSpec
+from botyard.devices.robotjoints import PrismaticJointSpec, RevoluteJointSpec
 from botyard.devices.tables import TableIrSpec
 from botyard.devices.view import stream_of
 from botyard.engine.kernels.collide import SECTORS
@@ -36,6 +37,7 @@ from botyard.model import devices
 from botyard.model.accessories import GripperSpec
 from botyard.model.beams import Bundle
 from botyard.model.devices import Device, DeviceSpec, Field, find_device, parameter, register
+from botyard.model.dynamics import Gains
 from botyard.model.library import parse_robot, robot_of
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robot import BatterySpec
@@ -171,6 +173,8 @@ NOT_THE_USUAL: dict[str, DeviceSpec] = {
         rays=3,
     ),
     "gps": GpsSpec(x=0.1, y=-0.2, dop=1.5),
+    "prismatic_joint": PrismaticJointSpec(joint="mast", low=0.2, high=1.5, damping=2.0),
+    "revolute_joint": RevoluteJointSpec(joint="pan", low=-1.0, high=2.0, gains=Gains(5.0, 0.5)),
     "table_ir": TableIrSpec(positions=((0.2, 0.15), (0.2, -0.15)), in_io_packet=True),
 }
 """Devices with which a kind can show what it does; of the others, those with the usual parameters."""

@@ -13,6 +13,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from botyard.clients.pioneer import PioneerClient
+from botyard.devices.robotjoints import RevoluteJointSpec
+from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
@@ -391,6 +393,23 @@ def test_motors_and_the_red_button(run: tuple[Served, PageObject]) -> None:
     simulator.wait(lambda: ann.electrics.estop_pressed and not ann.motors_on)
     one.button("Release the stop").click()
     simulator.wait(lambda: not ann.electrics.estop_pressed)
+
+
+def test_actuators_of_a_selected_robot_are_commanded(run: tuple[Served, PageObject]) -> None:
+    """Angles in degrees, as they are shown; a number beyond the limits is refused, with the reason."""
+    simulator, one = run
+    pan = RevoluteJointSpec(joint="pan", low=-1.0, high=1.5)
+    dora = simulator.do(lambda: simulator.sim.add_robot(find_robot("p3dx").fitted(pan), "dora", pose=(3, 6, 0)))
+    one.tab.get_by_role("button", name="dora").click()
+
+    position = one.tab.get_by_label("position")
+    position.fill("45")
+    position.press("Enter")
+    simulator.wait(lambda: abs(dora.devices["revolute_joint"].read().position - math.radians(45)) < 0.01)
+    position.fill("400")
+    position.press("Enter")
+    one.tab.get_by_text("position: expected a number from -1 to 1.5 rad").wait_for()
+    assert abs(dora.devices["revolute_joint"].read().position - math.radians(45)) < 0.01
 
 
 def test_a_selected_robots_sensors_are_read_and_no_others(run: tuple[Served, PageObject]) -> None:

@@ -134,7 +134,7 @@ describe("the page", () => {
   it("marks what devices of the selected have found, and no longer when there is nothing", () => {
     const app = open();
     app.selection.set(["r0"]);
-    const reading = { device: "finder", about: "", columns: ["id"], rows: [["7"]], more: 0, marks: [[1, 0.5, "7"]] as [number, number, string][] };
+    const reading = { device: "finder", about: "", columns: ["id"], rows: [["7"]], more: 0, marks: [[1, 0.5, "7"]] as [number, number, string][], commands: [] };
     socket().says({ type: "details", time: 1, robots: [{ ...detail("r0"), devices: [reading, { ...reading, marks: [] }] }] });
     expect([...app.world.marks]).toEqual([["r0", [[1, 0.5, "7"]]]]);
     socket().says({ type: "details", time: 2, robots: [detail("r0")] });

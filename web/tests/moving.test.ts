@@ -245,6 +245,13 @@ describe("all that is selected", () => {
     expect(notices.said).toEqual([`${AT_ONCE + 2} removed`, "r0 removed"]);
   });
 
+  it("commands an actuator, and sends no empty field", async () => {
+    const { fleet, simulator } = made(["r0"]);
+    await fleet.command("r0", "gripper", "lift", 0.5);
+    await fleet.command("r0", "gripper", "lift", NaN);
+    expect(simulator.asked).toEqual([{ type: "command", name: "r0", device: "gripper", command: "lift", value: 0.5 }]);
+  });
+
   it("stops: taken over and let go again", async () => {
     const { fleet, simulator, notices } = made(["r0", "box", "r2"]);
     await fleet.stop();

@@ -25,6 +25,7 @@ from botyard.control.bodies import (
 from botyard.control.caller import USER, Caller, Level
 from botyard.control.control import Control, Done
 from botyard.control.driving import (
+    CommandDevice,
     Drive,
     EnableMotors,
     MoveJoystick,
@@ -50,9 +51,9 @@ from botyard.control.world import (
 )
 
 __all__ = [
-    "OPERATIONS", "USER", "AddEach", "AddRobot", "AddRobots", "AddedRobots", "Caller", "ClearMap", "CloneRobots", "Control", "Done",
-    "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "Level", "LoadMap", "LoadWorld", "MoveJoystick", "Operation",
-    "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Reset", "Resume", "RotateLog", "SendMap",
-    "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step",
-    "StepNow", "Stop", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle", "UnloadWorld", "WritePicture",
+    "OPERATIONS", "USER", "AddEach", "AddRobot", "AddRobots", "AddedRobots", "Caller", "ClearMap", "CloneRobots", "CommandDevice",
+    "Control", "Done", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "Level", "LoadMap", "LoadWorld", "MoveJoystick",
+    "Operation", "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Reset", "Resume", "RotateLog", "SendMap",
+    "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step", "StepNow",
+    "Stop", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle", "UnloadWorld", "WritePicture",
 ]  # fmt: skip

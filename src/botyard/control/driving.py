@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
+from botyard.arguments import unknown
 from botyard.control.bodies import hold
 from botyard.control.caller import Caller, Level
 from botyard.control.operation import NAMES, Operation, argument, boolean, count, name, real
@@ -152,6 +153,25 @@ class MoveJoystick(Operation[None]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CommandDevice(Operation[None]):
+    """Command an actuator of a robot, such as a gripper or a joint: one of the commands that its kind declares, in SI units."""
+
+    robot: str = argument(name)
+    device: str = argument(name)
+    command: str = argument(name)
+    value: float = argument(real())
+    level = Level.DRIVE
+    settles = False
+
+    def perform(self, control: Site, caller: Caller) -> None:
+        """Carry it out."""
+        devices = control.robot(self.robot).devices
+        if self.device not in devices:
+            raise unknown(self.device, [n for n, d in devices.items() if d.kind.commands], "device with commands")
+        devices[self.device].command(self.command, self.value)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SetDigitalInputs(Operation[None]):
     """Set lines of one byte of a robot's digital inputs: those of `mask` get the values in `states`."""
 
@@ -179,6 +199,7 @@ class SetAnalogInput(Operation[None]):
 
 
 __all__ = [
-    "DEADMAN_TIMEOUT_S", "Drive", "EnableMotors", "MoveJoystick", "PressEmergencyStop", "SetAnalogInput", "SetDigitalInputs", "TakeRobot",
+    "DEADMAN_TIMEOUT_S", "CommandDevice",
+    "Drive", "EnableMotors", "MoveJoystick", "PressEmergencyStop", "SetAnalogInput", "SetDigitalInputs", "TakeRobot",
     "client_left", "stop_expired_drivers", "stop_manual_drive",
 ]  # fmt: skip

@@ -40,6 +40,7 @@ PYTHON: Final[Mapping[str, str]] = {
 }
 """Operations and the methods of the public API that do the same."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
+    "CommandDevice": "robot.devices[name] is an object, and has a method for it",
     "Exit": "a program ends itself",
     "FreeMaps": "nobody else loads maps",
     "HoldTime": "time passes by Simulation.step and by nothing else",

@@ -18,7 +18,7 @@ from botyard.engine.tables import NOBODY, Column, Row, Table, cell
 from botyard.geometry import Outline, Pose
 from botyard.model.accessories import GripperSpec
 from botyard.model.beams import Bundle
-from botyard.model.devices import Device, Field, PioneerFields
+from botyard.model.devices import Command, Device, Field, PioneerFields
 from botyard.model.obstacles import Visible
 from botyard.model.readings import Action, GripperState
 from botyard.model.robot import Drive, RobotSpec
@@ -394,6 +394,11 @@ class Gripper(Row[Grippers]):
         )
 
 
+def _travel(spec: GripperSpec) -> tuple[float, float]:
+    """Of a paddle, m."""
+    return 0.0, spec.opening / 2.0
+
+
 GRIPPER: Final = Device(
     name="gripper",
     part="gripper",
@@ -403,6 +408,23 @@ GRIPPER: Final = Device(
     fields=tuple(Field(name, kind=bool) for name in GripperState._fields),
     rows=lambda state: [tuple(map(bool, state))],
     table=Grippers,
+    commands=(
+        Command(
+            name="left",
+            limits=_travel,
+            columns=lambda x: {"left_goal": x},
+            unit="m",
+            about="left paddle, from the middle line",
+        ),
+        Command(
+            name="right",
+            limits=_travel,
+            columns=lambda x: {"right_goal": x},
+            unit="m",
+            about="right paddle, from the middle line",
+        ),
+        Command(name="lift", limits=lambda _: (0.0, 1.0), columns=lambda x: {"lift_goal": x}, about="lift, 0 … 1"),
+    ),
     pioneer=PioneerFields(config=lambda _: {"has_gripper": 1}),
     on_page=False,
 )

@@ -62,7 +62,8 @@ class Joints(Table):
     name = "joint"
     columns: ClassVar = {
         **{name: Column(np.float64) for name in ("position", "velocity", "effort", "value")},
-        **{name: Column(np.float64, saved=False) for name in ("low", "high", "inertia", "damping", "gain_p", "gain_d")},
+        **{name: Column(np.float64, saved=False, unbounded=True) for name in ("low", "high")},
+        **{name: Column(np.float64, saved=False) for name in ("inertia", "damping", "gain_p", "gain_d")},
         **{name: Column(np.int8, saved=False) for name in ("endless", "stiff")},
         "command": Column(np.int8, low=0, high=max(JointCommand)),
     }

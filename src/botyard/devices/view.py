@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard import arguments
 from botyard.devices.ranging import RangeDevices
 from botyard.engine.kernels.sight import look
 from botyard.engine.layout import F8, I8, State
@@ -399,6 +400,30 @@ class DeviceReader(Handle, Generic[R]):
         _check_columns(None if memory is None else type(memory.table), values)
         if memory is not None:
             memory.write(**values)
+
+    def command(self, name: str, value: float) -> None:
+        """Command an actuator: one of the commands that its kind declares. The journal has it.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: it has no such command; the robot was removed.
+        ArgumentError
+            The value is not finite, or beyond the command's limits; then nothing is done.
+        DeviceError
+            The kind's code raises.
+        """
+        command = self.kind.command(name)
+        try:
+            low, high = command.limits(self.spec)
+        except Exception as error:  # of a package that may be anybody's: whatever it raises
+            raise self._error(f"limits of {name}", error) from error
+        value = arguments.number(value, name, low=low, high=high, unit=command.unit)
+        try:
+            columns = dict(command.columns(value))
+        except Exception as error:
+            raise self._error(name, error) from error
+        self.write(**columns)
 
     def subscribe(self, reader: str, on: bool = True) -> None:
         """Subscribe `reader`, or end its subscription. Only kinds with beams are computed in every step for that."""

@@ -25,6 +25,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.arguments import unknown
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import IDENTITY, Pose
 from botyard.model.beams import Bundle
@@ -54,6 +55,8 @@ BUILT_IN: Final = (
     EntryPoint("gripper", "botyard.devices.gripper:GRIPPER", GROUP),
     EntryPoint("laser", "botyard.devices.laser:LASER", GROUP),
     EntryPoint("normal_errors", "botyard.devices.errors:NORMAL_ERRORS", GROUP),
+    EntryPoint("prismatic_joint", "botyard.devices.robotjoints:PRISMATIC_JOINT", GROUP),
+    EntryPoint("revolute_joint", "botyard.devices.robotjoints:REVOLUTE_JOINT", GROUP),
     EntryPoint("sonar", "botyard.devices.sonar:SONAR", GROUP),
     EntryPoint("table_ir", "botyard.devices.tables:TABLE_IR", GROUP),
     EntryPoint("wandering_odometry", "botyard.devices.errors:WANDERING_ODOMETRY", GROUP),
@@ -232,6 +235,39 @@ class Channel(NamedTuple):
     schema: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command(Generic[S]):
+    """A number by which an actuator is commanded: by programs, the page, and ROS (std_msgs/Float64 on ``DEVICE/NAME_cmd``).
+
+    Attributes
+    ----------
+    name : str
+        Such as ``position``.
+    limits : callable
+        Least and greatest value, of a description.
+    columns : callable
+        What is written to columns of the table, of a value.
+    unit : str
+        ``rad``, ``m``, ``N`` …; empty: a plain number.
+    about : str
+        One line of description.
+    profiles : tuple of str
+        The name profiles of ROS that have it.
+    """
+
+    name: str
+    limits: Callable[[S], tuple[float, float]]
+    columns: Callable[[float], Mapping[str, Any]]
+    unit: str = ""
+    about: str = ""
+    profiles: tuple[str, ...] = ("default",)
+
+    def __post_init__(self) -> None:
+        """Validate the name. ModelError: it is none."""
+        if not self.name.isidentifier() or not self.name.isascii():
+            raise ModelError(f'command: expected a name of letters, digits and _, found "{shown(self.name)}"')
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Device(Generic[S, R]):
     """A kind of device: everything that botyard needs to know of it.
@@ -264,6 +300,8 @@ class Device(Generic[S, R]):
         ``act(engine, dt)`` it acts in every step.
     start : callable or None
         What its columns begin with, by their names, from a description: so its parameters reach ``act``. Others have `Column.start`.
+    commands : tuple of Command
+        By which it is commanded from outside, if it is an actuator.
     errors : Errors or None
         The functions of an error model; None: it is none.
     ros : RosMessage, tuple of RosMessage, or None
@@ -295,6 +333,7 @@ class Device(Generic[S, R]):
     part: str = ""
     table: type[Table] | None = None
     start: Callable[[S], Mapping[str, Any]] | None = None
+    commands: tuple[Command[S], ...] = ()
     errors: Errors[S] | None = None
     ros: RosMessage[S, R] | tuple[RosMessage[S, R], ...] | None = None
     frames: tuple[RosFrame, ...] = ()
@@ -316,6 +355,13 @@ class Device(Generic[S, R]):
             raise ModelError(
                 f'device "{self.name}": expected beams and a layer of {get_args(Layer)}, found {self.layer!r}'
             )
+
+    def command(self, name: str) -> Command[S]:
+        """One of its commands. UnknownNameError (a KeyError): it has none of that name."""
+        for command in self.commands:
+            if command.name == name:
+                return command
+        raise unknown(name, [c.name for c in self.commands], f"command of a {self.name}")
 
     def mounting(self, spec: S) -> Pose:
         """Where a device of this kind is in the robot's frame, m and rad."""
@@ -560,6 +606,7 @@ __all__ = [
     "STANDARD",
     "AriaKey",
     "Channel",
+    "Command",
     "Device",
     "DeviceSpec",
     "Errors",

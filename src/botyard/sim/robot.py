@@ -15,7 +15,7 @@ from botyard.devices.errormodels import attach_errors
 from botyard.devices.gripper import Gripper
 from botyard.devices.view import DeviceReader, View, has_columns
 from botyard.engine import commands as cmd
-from botyard.engine.tables import NOBODY
+from botyard.engine.tables import NOBODY, Row
 from botyard.errors import WorldError
 from botyard.feed import Subject
 from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
@@ -111,6 +111,7 @@ class BaseRobot(Member):
                     parts[spec.type] = [*found] if isinstance(found, tuple) else [found]
                 view.part_of_robot = parts[spec.type].pop(0)
                 view.key = getattr(view.part_of_robot, "_key", view.key)
+                view.memory = view.part_of_robot if isinstance(view.part_of_robot, Row) else None
             made[name] = DeviceReader[Any](spec, view)
         return made
 

@@ -119,6 +119,16 @@ export interface Joystick {
   id?: number;
 }
 
+/** A command to an actuator of a robot: one of those in `DeviceReading.commands`, in SI units. */
+export interface CommandDevice {
+  type: "command";
+  name: string;
+  device: string;
+  command: string;
+  value: number;
+  id?: number;
+}
+
 /** Add robots or obstacles; without a pose, at the next free place. */
 export interface Add {
   type: "add";
@@ -357,6 +367,15 @@ export interface Status {
   question: string;
 }
 
+/** A command that an actuator takes: its limits, in SI units, and the unit. */
+export interface DeviceCommand {
+  name: string;
+  about: string;
+  low: number;
+  high: number;
+  unit: string;
+}
+
 /** Reading of a device: rows of texts, how many are left out, and marked places (x, y in the robot's frame, m; text). */
 export interface DeviceReading {
   device: string;
@@ -365,6 +384,7 @@ export interface DeviceReading {
   rows: string[][];
   more: number;
   marks: [number, number, string][];
+  commands: DeviceCommand[];
 }
 
 /** Values of a selected robot, for the inspector. */
@@ -433,7 +453,7 @@ export interface DebugResult {
   names: string[];
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | Add | Clone | Remove | Reset | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Reply | Exit | Catalog | Debug;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Reply | Exit | Catalog | Debug;
 
 export type Push = Welcome | Started | Schema | MapChanged | Status | Details | Log | Ok | Failed;
 

@@ -48,6 +48,11 @@ export class Fleet {
     await Promise.all(stops);
   }
 
+  /** Command an actuator of a robot, in SI units; what is no number is not sent. */
+  async command(name: string, device: string, command: string, value: number): Promise<void> {
+    if (Number.isFinite(value)) await this.session.ask({ type: "command", name, device, command, value });
+  }
+
   /** Press the red buttons of all selected robots, or pull them out; their motors. It says of how many. */
   async switchAll(what: "estop" | "enable", on: boolean): Promise<void> {
     const names = this.drivable;

@@ -52,7 +52,8 @@ WORLD: Final = "/ambf/env/World"
 NOT_OFFERED: Final[Mapping[str, str]] = {
     name: "the protocol has objects, their states and commands, stepping and resets, and nothing else"
     for name in (
-        "AddEach", "AddRobot", "AddRobots", "ClearMap", "CloneRobots", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime",
+        "AddEach", "AddRobot", "AddRobots", "ClearMap", "CloneRobots", "CommandDevice", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold",
+        "HoldTime",
         "LoadMap", "LoadWorld", "MoveJoystick", "Pause", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Resume",
         "RotateLog", "SendMap", "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost", "SetOdometryErrors",
         "SetSpeed", "Step", "StepNow", "Stop", "SwitchInterface", "TakeRobot", "UnloadWorld", "WritePicture",

@@ -254,6 +254,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "AddRobot": "a robot factory makes one for each client (--robot-factory)",
     "AddRobots": "a robot factory makes one for each client (--robot-factory)",
     "ClearMap": "the protocol loads maps and has no command for none",
+    "CommandDevice": "the protocol has commands of its own for the accessories that it knows",
     "CloneRobots": "a robot factory makes one for each client (--robot-factory)",
     "Drive": "the session drives, through TakeRobot",
     "EnableMotors": "the session's ENABLE, through TakeRobot",

@@ -18,6 +18,7 @@ from botyard.control import (
     AddedRobots,
     AddRobot,
     Caller,
+    CommandDevice,
     Control,
     Level,
     LoadMap,
@@ -44,7 +45,7 @@ from botyard.model.world import THING
 from botyard.names import shown
 from botyard.protocols.ros_messages.actions import ActionServer
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform, yaw_of
-from botyard.protocols.ros_messages.naming import NODE, PROFILES, graph_name, names_of
+from botyard.protocols.ros_messages.naming import NODE, PROFILES, Names, graph_name, names_of
 from botyard.protocols.ros_messages.parameters import Parameters, Value
 from botyard.protocols.ros_messages.reconfigure import MAX_RAMP, PARAMETERS, Reconfigure
 from botyard.protocols.ros_messages.robot import DIAGNOSTICS_PERIOD, Driver, Input, RobotTopics, Service, Topic
@@ -471,6 +472,7 @@ class RosGraph:
             for name, kind, act, text, operation in about
             if names.offers(name)
         ]
+        inputs += self._device_inputs(robot, names)
         switches = {"enable_motors": (on, "motors on"), "disable_motors": (off, "motors off")}
         services = [
             Service(names.topic(name), "std_srvs/Empty", act, text)
@@ -485,6 +487,19 @@ class RosGraph:
             services.append(limits.service())
         offers = [_Offer(t, names.node) for t in offered]
         return _Member(names.node, offers, inputs, services, driver, topics, limits, ros_name, of=robot)
+
+    def _device_inputs(self, robot: Robot, names: Names) -> Iterable[Input]:
+        """Topics by which actuators are commanded."""
+        for device, reader in robot.devices.items():
+            for command in reader.kind.commands:
+                if names.profile.name in command.profiles:
+                    about = f"{command.about or command.name}{f', {command.unit}' if command.unit else ''}"
+                    take = partial(self._command, robot.name, device, command.name)
+                    topic = names.topic(f"{device}/{command.name}_cmd")
+                    yield Input(topic, "std_msgs/Float64", take, about, operation=CommandDevice)
+
+    def _command(self, robot: str, device: str, command: str, message: Any) -> None:
+        self._control.do(ROS, CommandDevice(robot=robot, device=device, command=command, value=float(message.data)))
 
     def _place(self, name: str, message: Any) -> None:
         pose = message.pose

@@ -70,9 +70,10 @@ OPERATIONS: Final[Mapping[str, type[Operation[Any]]]] = {
 NOT_OFFERED: Final[Mapping[str, str]] = {
     name: "not in the standard; the simulator's own services, topics and AMBF's have what ROS programs need of it"
     for name in (
-        "AddRobots", "ClearMap", "CloneRobots", "Drive", "EnableMotors", "FreeMaps", "Hold", "HoldTime", "LoadMap", "MoveJoystick",
-        "Place", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "RotateLog", "SendMap", "SetAnalogInput", "SetDigitalInputs",
-        "SetGhost", "SetOdometryErrors", "SetSpeed", "Step", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle", "WritePicture",
+        "AddRobots", "ClearMap", "CloneRobots", "CommandDevice", "Drive", "EnableMotors", "FreeMaps", "Hold", "HoldTime", "LoadMap",
+        "MoveJoystick", "Place", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "RotateLog", "SendMap", "SetAnalogInput",
+        "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle",
+        "WritePicture",
     )
 }  # fmt: skip
 """Operations without a service in simulation_interfaces."""

@@ -134,6 +134,15 @@ class Joystick(Request, tag="joystick"):
     button2: bool = False
 
 
+class CommandDevice(Request, tag="command"):
+    """A command to an actuator of a robot: one of those in `DeviceReading.commands`, in SI units."""
+
+    name: Name
+    device: Name
+    command: Name
+    value: Number
+
+
 class Add(Request, tag="add"):
     """Add robots or obstacles; without a pose, at the next free place."""
 
@@ -238,7 +247,8 @@ class Debug(Request, tag="debug"):
 
 
 AnyRequest = (
-    Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | Add | Clone
+    Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add
+    | Clone
     | Remove | Reset | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Reply | Exit | Catalog | Debug
 )  # fmt: skip
 
@@ -381,8 +391,21 @@ class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
     question: str = ""
 
 
+class DeviceCommand(msgspec.Struct, kw_only=True):
+    """A command that an actuator takes: its limits, in SI units, and the unit."""
+
+    name: str
+    about: str
+    low: float
+    high: float
+    unit: str
+
+
 class DeviceReading(msgspec.Struct, kw_only=True):
-    """Reading of a device: rows of texts, how many are left out, and marked places (x, y in the robot's frame, m; text)."""
+    """Reading of a device: rows of texts, how many are left out, and marked places (x, y in the robot's frame, m; text).
+
+    `commands`: by which it is commanded, if it is an actuator.
+    """
 
     device: str
     about: str
@@ -390,6 +413,7 @@ class DeviceReading(msgspec.Struct, kw_only=True):
     rows: list[list[str]]
     more: int
     marks: list[tuple[float, float, str]]
+    commands: list[DeviceCommand]
 
 
 class Detail(msgspec.Struct, kw_only=True):
