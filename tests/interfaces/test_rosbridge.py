@@ -323,3 +323,30 @@ def test_the_transport_goes(world: World) -> None:
     assert list(world.bridge.channels) == ["/ann/odom"]
     one.session.close()
     assert world.bridge.channels == {}
+
+
+def test_goals(world: World) -> None:
+    """Those who have no goal under way, another type, or a goal that does not fit, are told; rosapi lists actions."""
+    one = world.client()
+    assert one.call("/rosapi/action_servers") == {"action_servers": ["/botyard/simulate_steps"]}
+
+    def send(action: str, **fields: Any) -> Any:
+        one.op("send_action_goal", action=action, id="g", **fields)
+        (told,) = one.out()
+        assert (told["op"], told["action"], told["id"], told["result"], told["status"]) == (
+            "action_result",
+            action,
+            "g",
+            False,
+            0,
+        )
+        return told["values"]
+
+    steps = "/botyard/simulate_steps"
+    assert "there is no action" in send("/fly")
+    assert "expected simulation_interfaces/action/SimulateSteps" in send(steps, action_type="x/Fly")
+    assert 'no field "step"' in send(steps, args={"step": 1})
+    assert "goal.steps: expected an integer" in send(steps, args=["x"], feedback=True)
+    assert not world.bridge.channels[f"{steps}/_action/feedback"].readers
+    one.op("cancel_action_goal", action=steps, id="g")
+    assert "no goal of this id" in one.log.pop()

@@ -20,6 +20,7 @@ from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.rosbridge import cbor, outbox, session
 from botyard.protocols.rosbridge.encodings import Outgoing
+from botyard.protocols.rosbridge.operations import Id, SendActionGoal
 from botyard.protocols.rosbridge.session import MAX_CALLS, MAX_MESSAGE, MAX_SUBSCRIPTIONS, Answer, RosbridgeSession
 from botyard.protocols.rosbridge.values import Values, json_of
 
@@ -34,6 +35,7 @@ class Desk:
     def __init__(self) -> None:
         self.said: list[tuple[Any, ...]] = []
         self.later: list[Answer] = []
+        self.goals: list[SendActionGoal] = []
 
     def subscribe(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
         if topic not in ("/a", "/b"):
@@ -68,6 +70,14 @@ class Desk:
 
     def responded(self, client: RosbridgeSession, ident: str, is_good: bool, values: Any) -> None:
         self.said.append(("responded", ident, is_good, values))
+
+    def send_goal(self, client: RosbridgeSession, wish: SendActionGoal) -> None:
+        if wish.action != "/fly":
+            raise PeerError(f"no action {wish.action}")
+        self.goals.append(wish)
+
+    def cancel_goal(self, client: RosbridgeSession, action: str, ident: Id) -> None:
+        self.said.append(("cancel", action, ident))
 
     def leave(self, client: RosbridgeSession) -> None:
         self.said.append(("leave",))
@@ -381,9 +391,26 @@ def test_services() -> None:
     assert rig.out() == []
     rig.desk.later[1](True, {})
     assert rig.out()[0]["id"] == "d"
-    rig.op("send_action_goal", action="/fly", action_type="x/Fly", id="g")
+
+
+def test_goals() -> None:
+    """Feedback is left out while a client does not read; the result is not."""
+    rig = Rig()
+    rig.op("send_action_goal", action="/swim", action_type="x/Swim", id="g")
     (told,) = rig.out()
-    assert (told["op"], told["result"], told["id"]) == ("action_result", False, "g")
+    assert told == {
+        "op": "action_result", "action": "/swim", "id": "g", "values": "no action /swim", "status": 0, "result": False,
+    }  # fmt: skip
+    rig.op("send_action_goal", action="/fly", id="h", feedback=True)
+    (wish,) = rig.desk.goals
+    for n in range(500):
+        rig.session.goal_feedback(wish, {"n": n})
+    rig.op("cancel_action_goal", action="/fly", id="h")
+    assert rig.desk.said == [("cancel", "/fly", "h")]
+    rig.session.goal_ended(wish, 5, {"end": 1}, is_good=True)
+    *feedback, result = rig.out()
+    assert [m["values"]["n"] for m in feedback] == list(range(outbox.MAX_FEEDBACK))
+    assert (result["status"], result["values"], result["result"], result["id"]) == (5, {"end": 1}, True, "h")
 
 
 def test_errors_are_told_to_those_who_ask() -> None:

@@ -71,6 +71,30 @@ try:
     call("/botyard/add_robot", "botyard_msgs/AddRobot", modle="p3dx")
 except roslibpy.core.ServiceException as error:
     seen["error"] = str(error)
+call("/botyard/pause", "std_srvs/Trigger")
+action = roslibpy.ActionClient(ros, "/botyard/simulate_steps", "simulation_interfaces/SimulateSteps")
+
+
+def goal(steps: int, *, cancel: bool = False) -> tuple[object, object, list[int]]:
+    """Status and values of the result, and the steps that feedback told of."""
+    ended, told, ends = threading.Event(), [], []
+
+    def end(result: dict) -> None:
+        ends.append((result["status"].value, result["values"]))
+        ended.set()
+
+    def feedback(values: dict) -> None:
+        told.append(values["completed_steps"])
+        if cancel and len(told) == 1:
+            action.cancel_goal(ident)
+
+    ident = action.send_goal(roslibpy.Goal({"steps": steps}), end, feedback, end)
+    wait(ended, "the end of a goal")
+    return (*ends[0], told)
+
+
+seen["done"], seen["wrong"] = goal(3), goal("x")  # type: ignore[arg-type]
+seen["cancelled"] = goal(100_000, cancel=True)
 offered = roslibpy.Service(ros, "/twice", "example_interfaces/AddTwoInts")
 offered.advertise(lambda request, response: response.update(sum=2 * request["a"]) or True)
 seen["twice"] = call("/twice", "example_interfaces/AddTwoInts", a=21)

@@ -64,6 +64,11 @@ def test_roslibpy(served: Running, transport: str) -> None:
     assert {"ann", "bob"} <= set(seen["entities"])
     assert 'no field "modle"; did you mean "model"' in seen["error"]
     assert seen["twice"] == {"sum": 42}
+    status, values, told = seen["done"]
+    assert (status, values["result"]["result"], told) == (4, 1, [1, 2, 3])
+    assert seen["wrong"][:2] == [0, "goal.steps: expected an integer from 0 to 18446744073709551615, found 'x'"]
+    status, _, told = seen["cancelled"]
+    assert status == 5 and 1 <= len(told) < 100_000
 
 
 @pytest.mark.peer

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol
 
 from botyard.errors import PeerError
+from botyard.interfaces.ros.rosbridge_goals import SEND
 from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_TEXT
 from botyard.protocols.ros_messages.messages import Stamp
@@ -110,7 +111,7 @@ class Rosapi:
             "node_details": ("NodeDetails", ("node",), self._node_details),
             "publishers": ("Publishers", ("topic",), self._publishers),
             "subscribers": ("Subscribers", ("topic",), self._subscribers),
-            "action_servers": ("GetActionServers", (), lambda: {"action_servers": []}),
+            "action_servers": ("GetActionServers", (), self._action_servers),
             "get_time": ("GetTime", (), self._get_time),
             "get_ros_version": ("GetROSVersion", (), self._get_ros_version),
             "message_details": ("MessageDetails", ("type",), self._message_details),
@@ -181,6 +182,10 @@ class Rosapi:
 
     def _all_services(self) -> list[tuple[str, str, str]]:
         return sorted([*self._directory.all_services(), *self.services()])
+
+    def _action_servers(self) -> dict[str, Any]:
+        names = [name for name, _, _ in self._all_services()]
+        return {"action_servers": [name.removesuffix(SEND) for name in names if name.endswith(SEND)]}
 
     def _services(self) -> dict[str, Any]:
         return {"services": [name for name, _, _ in self._all_services()]}

@@ -10,19 +10,21 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from botyard.control.fence import Fence
 from botyard.errors import BotyardError, PeerError
 from botyard.interfaces.interface import Door
 from botyard.interfaces.ros.graph import EncodedMessage
 from botyard.interfaces.ros.rosapi import PREFIX, Rosapi
+from botyard.interfaces.ros.rosbridge_goals import Goals
 from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_TEXT
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
 from botyard.protocols.rosbridge.encodings import Outgoing
+from botyard.protocols.rosbridge.operations import Id, SendActionGoal
 from botyard.protocols.rosbridge.session import Answer, RosbridgeSession
 from botyard.protocols.rosbridge.values import Values
 
@@ -48,6 +50,14 @@ def resolved(name: str) -> str:
     return name if name.startswith("/") else f"/{name}"
 
 
+class Reader(Protocol):
+    """Who gets the messages of a topic: a session, or what waits for feedback."""
+
+    def deliver(self, topic: str, message: Outgoing, *, latched: bool, queue: int) -> None:
+        """Take a message, of the topic's name that was subscribed to."""
+        ...
+
+
 class Channel:
     """A topic, as long as anybody has something to do with it.
 
@@ -64,7 +74,7 @@ class Channel:
     def __init__(self, name: str) -> None:
         self.name = name
         self.type_name = ""
-        self.readers: dict[tuple[RosbridgeSession, str], None] = {}
+        self.readers: dict[tuple[Reader, str], None] = {}
         self.writers: dict[RosbridgeSession, str] = {}
         self.publications: list[_Publication] = []
         self.inputs: list[_Listening] = []
@@ -91,8 +101,8 @@ class Channel:
 
     def deliver(self, message: Outgoing, *, latched: bool = False, queue: int = RELAY_QUEUE) -> None:
         """Send a message to all readers."""
-        for client, name in tuple(self.readers):
-            client.deliver(name, message, latched=latched, queue=queue)
+        for reader, name in tuple(self.readers):
+            reader.deliver(name, message, latched=latched, queue=queue)
 
 
 class _Publication:
@@ -129,7 +139,7 @@ class _Publication:
         """Send a message to all subscribers."""
         self.channel.deliver(self._outgoing(message), latched=self.topic.latched, queue=self.topic.queue)
 
-    def welcome(self, client: RosbridgeSession, name: str) -> None:
+    def welcome(self, client: Reader, name: str) -> None:
         """A subscriber is there: it gets the last message of a latched topic."""
         last = self._fresh() if self.topic.latched else None
         if last is not None:
@@ -242,6 +252,7 @@ class Rosbridge:
         self._requests: dict[str, tuple[_Offered, Answer]] = {}
         self._numbers = itertools.count(1)
         self._api = Rosapi(self)
+        self._goals = Goals(self)
         types.fields(
             "std_msgs/Header"
         )  # reads the types of ROS 2 now, which takes half a second, not when the first client comes
@@ -318,11 +329,7 @@ class Rosbridge:
 
     def unsubscribe(self, client: RosbridgeSession, topic: str) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
-        channel = self.channels.get(resolved(topic))
-        if channel is not None:
-            channel.readers.pop((client, topic), None)
-            channel.changed()
-            self.tidy(channel)
+        self.unread(topic, client)
 
     def register_publisher(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
@@ -411,8 +418,36 @@ class Rosbridge:
         del self._requests[ident]
         found[1](is_good, values)
 
+    # -- actions
+
+    def send_goal(self, client: RosbridgeSession, wish: SendActionGoal) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        self._goals.send(client, wish, resolved(wish.action))
+
+    def cancel_goal(self, client: RosbridgeSession, action: str, ident: Id) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        self._goals.cancel(client, action, ident)
+
+    def read(self, topic: str, reader: Reader) -> None:
+        """Deliver a topic of the graph to a reader, if there is one."""
+        channel = self.channels.get(topic)
+        if channel is not None:
+            channel.readers[reader, topic] = None
+            channel.changed()
+
+    def unread(self, topic: str, reader: Reader) -> None:
+        """Stop delivering a topic."""
+        channel = self.channels.get(resolved(topic))
+        if channel is not None:
+            channel.readers.pop((reader, topic), None)
+            channel.changed()
+            self.tidy(channel)
+
+    # -- the end
+
     def leave(self, client: RosbridgeSession) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
+        self._goals.leave(client)
         for channel in tuple(self.channels.values()):
             mine = [key for key in channel.readers if key[0] is client]
             for key in mine:

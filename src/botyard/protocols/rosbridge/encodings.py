@@ -68,7 +68,8 @@ class Outgoing:
         self._made: dict[tuple[str, str], Wire] = {}
 
     @property
-    def _values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
+        """The message as plain values, which nobody may change."""
         if self._plain is None:
             self._plain = self._make_plain()
         return self._plain
@@ -87,8 +88,8 @@ class Outgoing:
             secs, nsecs = self._stamp
             return cbor.encode({**operation, "msg": {"secs": secs, "nsecs": nsecs, "bytes": self._cdr()}})
         if compression == "cbor":
-            return cbor.encode({**operation, "msg": self._values})
-        self._json = self._json or json_of(self._values)
+            return cbor.encode({**operation, "msg": self.values})
+        self._json = self._json or json_of(self.values)
         return _text_or_png(json_of(operation)[:-1] + b',"msg":' + self._json + b"}", compression)
 
 

@@ -16,6 +16,8 @@ MAX_WAITING: Final = 16 << 20
 """Most characters and bytes of messages that wait for a client; the newest message is kept whatever its size."""
 MAX_ANSWERS: Final = 1000
 """Most answers that wait for a client; beyond that it is disconnected."""
+MAX_FEEDBACK: Final = 100
+"""While so many answers wait for a client, it gets no feedback of its goals."""
 MAX_ANSWER_SIZE: Final = 16 << 20
 """Most characters and bytes of them."""
 SLACK: Final = 0.1
@@ -97,6 +99,11 @@ class Outbox:
     def is_overfull(self) -> bool:
         """Whether more answers wait than a client may leave unread."""
         return len(self._answers) > MAX_ANSWERS or self._answer_size > MAX_ANSWER_SIZE
+
+    @property
+    def has_room(self) -> bool:
+        """Whether few answers wait."""
+        return len(self._answers) < MAX_FEEDBACK and self._answer_size < MAX_ANSWER_SIZE // 2
 
     def answer(self, wire: Wire, fragment: int = 0) -> None:
         """Add an answer, to be sent in fragments of this size; 0: whole."""

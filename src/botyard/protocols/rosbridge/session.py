@@ -83,6 +83,14 @@ class Bus(Protocol):
         """It has answered the request of this id."""
         ...
 
+    def send_goal(self, client: RosbridgeSession, wish: op.SendActionGoal) -> None:
+        """Send a goal to an action: `RosbridgeSession.goal_feedback` any number of times, then `goal_ended` once, unless this raises."""
+        ...
+
+    def cancel_goal(self, client: RosbridgeSession, action: str, ident: op.Id) -> None:
+        """Cancel its goal of this id."""
+        ...
+
     def leave(self, client: RosbridgeSession) -> None:
         """The client has gone, with all that it had."""
         ...
@@ -218,13 +226,10 @@ class RosbridgeSession:
                 self._bus.unregister_service(self, service)
             case op.ServiceResponse(id=ident, result=is_good, values=values):
                 self._bus.responded(self, str(ident), is_good, values)
-            case op.SendActionGoal(action=action, id=ident):
-                text = f'there is no action "{shown(action, MAX_TEXT)}"'
-                self._answer(
-                    {"op": "action_result", "action": action, "values": text, "status": FAILED, "result": False}, ident
-                )
-            case op.CancelActionGoal(action=action):
-                raise PeerError(f'rosbridge: there is no action "{shown(action, MAX_TEXT)}"')
+            case op.SendActionGoal():
+                self._send_goal(operation)
+            case op.CancelActionGoal(action=action, id=ident):
+                self._bus.cancel_goal(self, action, ident)
             case op.SetLevel(level=level):
                 if level not in LEVELS:
                     raise PeerError(
@@ -287,6 +292,23 @@ class RosbridgeSession:
 
     def _respond(self, wish: op.CallService, is_good: bool, values: Any) -> None:
         said = {"op": "service_response", "service": wish.service, "values": values, "result": is_good}
+        self._answer(said, wish.id, wish.compression, wish.fragment_size)
+
+    def _send_goal(self, wish: op.SendActionGoal) -> None:
+        try:
+            self._bus.send_goal(self, wish)
+        except BotyardError as error:
+            self.goal_ended(wish, FAILED, shown(error, MAX_TEXT), is_good=False)
+
+    def goal_feedback(self, wish: op.SendActionGoal, values: Any) -> None:
+        """Feedback of a goal; left out while many answers wait for the client to read."""
+        if self._out.has_room:
+            said = {"op": "action_feedback", "action": wish.action, "values": values}
+            self._answer(said, wish.id, wish.compression, wish.fragment_size)
+
+    def goal_ended(self, wish: op.SendActionGoal, status: int, values: Any, *, is_good: bool) -> None:
+        """A goal has ended, with its result; or there was none, and `values` are a text that says why (`is_good` false)."""
+        said = {"op": "action_result", "action": wish.action, "values": values, "status": status, "result": is_good}
         self._answer(said, wish.id, wish.compression, wish.fragment_size)
 
     # -- fragments
