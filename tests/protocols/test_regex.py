@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+import sys
 
 import pytest
 from hypothesis import given
@@ -29,6 +31,67 @@ def test_it_matches_what_pythons_engine_matches(pattern: str, text: str) -> None
     assert Pattern(pattern).search(text) is (re.search(theirs, text) is not None)
 
 
+class SystemPattern:
+    """The C library's extended regular expressions (regcomp, regexec), which other simulators use."""
+
+    EXTENDED, NO_SUB = 1, 8
+    SIZE = 256
+    """More than a regex_t has, bytes."""
+
+    def __init__(self, text: str) -> None:
+        self._library = ctypes.CDLL(None)
+        self._compiled = ctypes.create_string_buffer(self.SIZE)
+        code = self._library.regcomp(self._compiled, text.encode(), self.EXTENDED | self.NO_SUB)
+        if code:
+            raise ValueError(text)
+
+    def search(self, text: str) -> bool:
+        return self._library.regexec(self._compiled, text.encode(), ctypes.c_size_t(0), None, 0) == 0
+
+    def __del__(self) -> None:
+        self._library.regfree(self._compiled)
+
+
+more_atoms = st.sampled_from(
+    [
+        "a",
+        "b",
+        ".",
+        "-",
+        "[ab-]",
+        "[]a]",
+        "[^]b]",
+        "[[:alpha:]]",
+        "[^[:digit:]]",
+        "[[:punct:]b]",
+        "[[.-.]]",
+        "[b[=a=]]",
+        r"\*",
+        r"\.",
+        r"\]",
+        r"\$",
+        "1",
+        "^",
+        "$",
+    ]
+)
+more_patterns = st.recursive(
+    more_atoms,
+    lambda p: st.one_of(
+        st.tuples(p, p).map("".join),
+        st.tuples(p, p).map(lambda t: f"({t[0]}|{t[1]})"),
+        st.tuples(p, st.sampled_from(["*", "+", "?", "{2}", "{1,}", "{0,2}"])).map(lambda t: f"({t[0]}){t[1]}"),
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the GNU C library, whose functions are known")
+@given(more_patterns, st.text("ab1-].*$", max_size=8))
+def test_it_matches_what_the_systems_library_matches(pattern: str, text: str) -> None:
+    assert Pattern(pattern).search(text) is SystemPattern(pattern).search(text)
+
+
 @pytest.mark.parametrize(
     ("pattern", "yes", "no"),
     [
@@ -47,6 +110,7 @@ def test_what_it_knows(pattern: str, yes: list[str], no: list[str]) -> None:
 @pytest.mark.parametrize(
     "pattern",
     ["(", ")", "a)", "*", "a{", "a{x}", "a{3,2}", "[a", "[b-a]", "[[:nothing:]]", "\\", r"\1", r"\d", r"\w", "(?=a)", "(?:a)",
+     "[[.ab.]]", "[[=", "[[.",
      "a{99999}", "x" * 300, "(" * 200,
      "((a{99}){99}){99}"],
 )  # fmt: skip

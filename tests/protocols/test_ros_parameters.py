@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from botyard.errors import PeerError, WorldError
+from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.parameters import BOOL, DOUBLE, NOT_SET, Parameters, Value
 from botyard.protocols.ros_messages.types import types
 
@@ -73,6 +76,67 @@ def test_values_are_listed_got_and_described() -> None:
     assert nothing.type == NOT_SET
 
 
+NAMES = ["a", "a.b", "a.b.c", "a.b.c.d", "ab.c", "x.y"]
+
+
+@given(st.lists(st.sampled_from(["a", "a.b", "a.b.c", "ab", "x", "", "a."]), max_size=3), st.integers(0, 4))
+def test_names_are_listed_as_rclcpp_lists_them(prefixes: list[str], depth: int) -> None:
+    """A naive twin, by its documentation: below one of the prefixes, no more than so many parts deep."""
+
+    def is_there(name: str) -> bool:
+        if not prefixes:
+            return depth == 0 or name.count(".") < depth
+        return any(
+            name == p or (name.startswith(f"{p}.") and (depth == 0 or name[len(p) + 1 :].count(".") < depth))
+            for p in prefixes
+        )
+
+    def some() -> dict[str, Value]:
+        return {name: Value(lambda: 1.0, "") for name in NAMES}
+
+    service = next(s for s in Parameters("/n", TYPES, some).services() if s.type_name.endswith("/ListParameters"))
+    request = TYPES.two("rcl_interfaces/srv/ListParameters_Request")(prefixes=prefixes, depth=depth)
+    assert service.serve(request).result.names == [name for name in NAMES if is_there(name)]
+
+
+def test_events_tell_what_came_went_and_changed() -> None:
+    now = {"a.x": 1.0, "a.y": 2.0}
+
+    def some() -> dict[str, Value]:
+        return {n: Value(lambda n=n: now[n], "", lambda v, n=n: now.__setitem__(n, v), 9.0) for n in now}
+
+    node = Parameters("/n", TYPES, some)
+    heard: list[Any] = []
+
+    def hear() -> None:
+        event = node.events.make(Stamp(7, 8))
+        if event is not None:
+            kind = "rcl_interfaces/msg/ParameterEvent"
+            heard.append(TYPES.decode_cdr(TYPES.encode_cdr(event, kind), kind))
+
+    node.events.publish = hear
+    node.events.wanted(True)
+    hear()
+    assert not heard, "what is there when somebody begins to listen is no news"
+    put = next(s for s in node.services() if s.type_name.endswith("/SetParameters"))
+    put.serve(
+        TYPES.two("rcl_interfaces/srv/SetParameters_Request")(parameters=[wanted("a.x", 5.0), wanted("a.q", 1.0)])
+    )
+    (event,) = heard
+    assert (event.node, event.stamp.sec, event.stamp.nanosec) == ("/n", 7, 8)
+    assert [(p.name, p.value.type, p.value.double_value) for p in event.changed_parameters] == [("a.x", DOUBLE, 5.0)]
+    assert not event.new_parameters and not event.deleted_parameters
+    del now["a.y"]
+    now["b.x"] = 3.0
+    hear()
+    assert [p.name for p in heard[1].new_parameters] == ["b.x"]
+    assert [(p.name, p.value.double_value) for p in heard[1].deleted_parameters] == [("a.y", 2.0)]
+    now.update({f"c{k}": 0.0 for k in range(2500)})
+    for _ in range(4):
+        hear()
+    assert [len(e.new_parameters) for e in heard[2:]] == [1000, 1000, 500], "no message grows without bounds"
+
+
 @pytest.mark.parametrize(
     ("name", "value", "sort", "reason"),
     [
@@ -98,6 +162,10 @@ def test_all_or_nothing() -> None:
     result = call("SetParametersAtomically", parameters=[wanted("bob.trans_accel", 0.9), wanted("nothing", 1.0)]).result
     assert not result.successful
     assert held == before
+    late = [wanted("bob.trans_accel", 0.9), wanted("bob.trans_accel", 1.1), wanted("stuck", 2.0)]
+    result = call("SetParametersAtomically", parameters=late).result
+    assert not result.successful and "not today" in result.reason
+    assert held == before, "what was changed before one failed is put back"
     assert call("SetParametersAtomically", parameters=[wanted("bob.trans_accel", 0.9)]).result.successful
     assert held["bob.trans_accel"] == 0.9
 

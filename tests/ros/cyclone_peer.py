@@ -27,6 +27,7 @@ RELIABLE = Qos(
     Policy.History.KeepLast(10),
     Policy.DataRepresentation(use_cdrv0_representation=True, use_xcdrv2_representation=False),
 )
+MANY = RELIABLE + Qos(Policy.History.KeepLast(10000))
 LATCHED = RELIABLE + Qos(Policy.Durability.TransientLocal)
 
 
@@ -168,7 +169,139 @@ class GetParametersResponse(IdlStruct, typename="rcl_interfaces::srv::dds_::GetP
     values: idl.sequence[ParameterValue]
 
 
+@dataclass
+class Result(IdlStruct, typename="simulation_interfaces::msg::dds_::Result_"):
+    result: idl.uint8
+    error_message: str
+
+
+@dataclass
+class Resource(IdlStruct, typename="simulation_interfaces::msg::dds_::Resource_"):
+    uri: str
+    resource_string: str
+
+
+@dataclass
+class WorldResource(IdlStruct, typename="simulation_interfaces::msg::dds_::WorldResource_"):
+    name: str
+    world_resource: Resource
+    description: str
+    tags: idl.sequence[str]
+
+
+@dataclass
+class LoadWorldRequest(IdlStruct, typename="simulation_interfaces::srv::dds_::LoadWorld_Request_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    uri: str
+    resource_string: str
+    fail_on_unsupported_element: bool
+    ignore_missing_or_unsupported_assets: bool
+
+
+@dataclass
+class LoadWorldResponse(IdlStruct, typename="simulation_interfaces::srv::dds_::LoadWorld_Response_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    result: Result
+    world: WorldResource
+
+
+@dataclass
+class Uuid(IdlStruct, typename="unique_identifier_msgs::msg::dds_::UUID_"):
+    uuid: idl.array[idl.uint8, 16]
+
+
+@dataclass
+class StepsGoal(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_Goal_"):
+    steps: idl.uint64
+
+
+@dataclass
+class StepsResult(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_Result_"):
+    result: Result
+
+
+@dataclass
+class StepsFeedback(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_Feedback_"):
+    completed_steps: idl.uint64
+    remaining_steps: idl.uint64
+
+
+@dataclass
+class GoalInfo(IdlStruct, typename="action_msgs::msg::dds_::GoalInfo_"):
+    goal_id: Uuid
+    stamp: Time
+
+
+@dataclass
+class SendGoalRequest(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_SendGoal_Request_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    goal_id: Uuid
+    goal: StepsGoal
+
+
+@dataclass
+class SendGoalResponse(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_SendGoal_Response_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    accepted: bool
+    stamp: Time
+
+
+@dataclass
+class GetResultRequest(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_GetResult_Request_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    goal_id: Uuid
+
+
+@dataclass
+class GetResultResponse(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_GetResult_Response_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    status: idl.int8
+    result: StepsResult
+
+
+@dataclass
+class CancelGoalRequest(IdlStruct, typename="action_msgs::srv::dds_::CancelGoal_Request_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    goal_info: GoalInfo
+
+
+@dataclass
+class CancelGoalResponse(IdlStruct, typename="action_msgs::srv::dds_::CancelGoal_Response_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    return_code: idl.int8
+    goals_canceling: idl.sequence[GoalInfo]
+
+
+@dataclass
+class Feedback(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_FeedbackMessage_"):
+    goal_id: Uuid
+    feedback: StepsFeedback
+
+
+@dataclass
+class GoalStatus(IdlStruct, typename="action_msgs::msg::dds_::GoalStatus_"):
+    goal_info: GoalInfo
+    status: idl.int8
+
+
+@dataclass
+class GoalStatusArray(IdlStruct, typename="action_msgs::msg::dds_::GoalStatusArray_"):
+    status_list: idl.sequence[GoalStatus]
+
+
 SERVICES = {
+    "simulation_interfaces/LoadWorld": (LoadWorldRequest, LoadWorldResponse),
+    "simulation_interfaces/SimulateSteps_SendGoal": (SendGoalRequest, SendGoalResponse),
+    "simulation_interfaces/SimulateSteps_GetResult": (GetResultRequest, GetResultResponse),
+    "action_msgs/CancelGoal": (CancelGoalRequest, CancelGoalResponse),
     "rcl_interfaces/GetParameters": (GetParametersRequest, GetParametersResponse),
     "std_srvs/Empty": (EmptyRequest, EmptyResponse),
     "std_srvs/Trigger": (TriggerRequest, TriggerResponse),
@@ -367,27 +500,86 @@ def graph(wanted: str, seconds: float = 90.0) -> dict[str, Any]:
 
 def call(name: str, kind: str, fields: list[Any], times: int = 1) -> list[dict[str, Any]]:
     """Call a service, as a client of rmw_cyclonedds_cpp; fields of a pose are a list."""
-    request, response = SERVICES[kind]
-    writer: Any = DataWriter(participant, Topic(participant, f"rq{name}Request", request), RELIABLE)
-    reader: Any = DataReader(participant, Topic(participant, f"rr{name}Reply", response), RELIABLE)
-    end = time.monotonic() + 60.0
-    while time.monotonic() < end and not (writer.get_matched_subscriptions() and reader.get_matched_publications()):
-        time.sleep(0.02)
-    time.sleep(0.3)
-    client = struct.unpack("<Q", os.urandom(8))[0]
+    client = Client(name, kind)
     plain = [Pose2D(*f) if isinstance(f, list) and len(f) == 3 else f for f in fields] or [0]
-    answers: list[dict[str, Any]] = []
-    for sequence in range(1, times + 1):
-        writer.write(request(client, sequence, *plain))
+    return [client.plain(client.ask(*plain)) for _ in range(times)]
+
+
+def simulate(steps: int, cancel_after: int) -> dict[str, Any]:
+    """A goal of SimulateSteps, canceled when so much feedback has come (0: never): what all ends of the action say."""
+    name, kind = "/botyard/simulate_steps/_action/", "simulation_interfaces/SimulateSteps_"
+    feedback: Any = DataReader(participant, Topic(participant, f"rt{name}feedback", Feedback), MANY)
+    status: Any = DataReader(participant, Topic(participant, f"rt{name}status", GoalStatusArray), LATCHED)
+    send, result = Client(f"{name}send_goal", f"{kind}SendGoal"), Client(f"{name}get_result", f"{kind}GetResult")
+    cancel = Client(f"{name}cancel_goal", "action_msgs/CancelGoal")
+    end = time.monotonic() + 60.0
+    while not (feedback.get_matched_publications() and status.get_matched_publications()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    key, canceled = os.urandom(16), None
+    goal = Uuid(list(key))
+    accepted = send.ask(goal, StepsGoal(steps)).accepted
+    number = result.send(goal)
+    done: list[int] = []
+    states: list[int] = []
+    answer = None
+    while answer is None or len(states) < 3:
+        assert time.monotonic() < end, (len(done), states, answer)
+        done += [f.feedback.completed_steps for f in feedback.take(N=1000) if bytes(f.goal_id.uuid) == key]
+        for message in status.take(N=100):
+            states += [s.status for s in message.status_list if bytes(s.goal_info.goal_id.uuid) == key]
+        if cancel_after and len(done) >= cancel_after and canceled is None:
+            canceled = cancel.ask(GoalInfo(goal, Time(0, 0))).return_code
+        answer = answer or result.answer(number)
+        time.sleep(0.002)
+    return {
+        "accepted": accepted, "done": done, "states": states, "status": answer.status, "code": answer.result.result.result,
+        "canceled": canceled,
+    }  # fmt: skip
+
+
+class Client:
+    """A client of a service, as one of rmw_cyclonedds_cpp."""
+
+    def __init__(self, name: str, kind: str) -> None:
+        self.request, response = SERVICES[kind]
+        self.writer: Any = DataWriter(participant, Topic(participant, f"rq{name}Request", self.request), RELIABLE)
+        self.reader: Any = DataReader(participant, Topic(participant, f"rr{name}Reply", response), RELIABLE)
         end = time.monotonic() + 60.0
-        while len(answers) < sequence and time.monotonic() < end:
-            for answer in reader.take(N=10):
-                if answer.rmw_guid == client:
-                    answers.append(
-                        {k: v for k, v in vars(answer).items() if k not in ("rmw_guid", "rmw_seq", "sample_info")}
-                    )
+        while time.monotonic() < end and not (
+            self.writer.get_matched_subscriptions() and self.reader.get_matched_publications()
+        ):
+            time.sleep(0.02)
+        assert time.monotonic() < end, f"no server of {name}"
+        time.sleep(0.3)
+        self.guid = struct.unpack("<Q", os.urandom(8))[0]
+        self.sequence = 0
+        self.answers: dict[int, Any] = {}
+
+    def send(self, *fields: Any) -> int:
+        """Send a request; its number."""
+        self.sequence += 1
+        self.writer.write(self.request(self.guid, self.sequence, *fields))
+        return self.sequence
+
+    def answer(self, number: int) -> Any:
+        """The answer to a request, if it is there."""
+        self.answers.update({a.rmw_seq: a for a in self.reader.take(N=10) if a.rmw_guid == self.guid})
+        return self.answers.get(number)
+
+    def ask(self, *fields: Any) -> Any:
+        """Send a request, and wait for its answer."""
+        number = self.send(*fields)
+        end = time.monotonic() + 60.0
+        while (answer := self.answer(number)) is None:
+            assert time.monotonic() < end, "no answer"
             time.sleep(0.002)
-    return answers
+        return answer
+
+    @staticmethod
+    def plain(answer: Any) -> dict[str, Any]:
+        """The fields of an answer."""
+        return {k: v for k, v in vars(answer).items() if k not in ("rmw_guid", "rmw_seq", "sample_info")}
 
 
 if __name__ == "__main__":

@@ -142,7 +142,14 @@ class Ros2World:
 
         Topics and services are looked up until these are among them.
         """
-        text = self.run(str(ZENOH_PYTHON), str(HERE / "zenoh_peer.py"), str(seconds), str(least), *names)
+        return self._zenoh("zenoh_peer.py", str(seconds), str(least), *names)
+
+    def zenoh_action(self, steps: int) -> Any:
+        """What a client of SimulateSteps on zenoh-ros2-sdk sees."""
+        return self._zenoh("zenoh_action_peer.py", str(steps))
+
+    def _zenoh(self, peer: str, *args: str) -> Any:
+        text = self.run(str(ZENOH_PYTHON), str(HERE / peer), *args)
         lines = [x for x in text.splitlines() if x.startswith("RESULT ")]
         assert lines, text
         return json.loads(lines[-1].removeprefix("RESULT "))

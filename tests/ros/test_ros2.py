@@ -116,6 +116,24 @@ def test_services_of_rmw_cyclonedds(world2: Ros2World) -> None:
     assert "internal error" not in output(sim)
 
 
+def test_worlds_and_an_action_of_simulation_interfaces(world2: Ros2World) -> None:
+    """A world is loaded and time stands still; steps are made with feedback of each, and as many as wanted until they are canceled."""
+    world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
+    load = ("call", "/botyard/load_world", "simulation_interfaces/LoadWorld")
+    (lost,) = world2.cyclone(*load, ["botyard://lost", "", False, False])
+    assert lost["result"]["result"] == 2 and "lost" in lost["result"]["error_message"]
+    (loaded,) = world2.cyclone(*load, ["botyard://warehouse", "", False, False])
+    assert loaded["result"]["result"] == 1 and loaded["world"]["world_resource"]["uri"].startswith(
+        "botyard://warehouse"
+    )
+    seen = world2.cyclone("simulate", 30, 0)
+    assert (seen["accepted"], seen["status"], seen["code"]) == (True, 4, 1)
+    assert seen["done"] == list(range(1, 31)) and seen["states"][-1] == 4
+    seen = world2.cyclone("simulate", 10**6, 5)
+    assert (seen["canceled"], seen["status"], seen["states"][-1]) == (0, 5, 5)
+    assert seen["done"][:5] == sorted(seen["done"][:5]) and len(seen["done"]) < 10**6
+
+
 def test_the_graph_follows_robots(world2: Ros2World) -> None:
     """Every writer that ros_discovery_info names is there; names of a profile; a stamped velocity."""
     world2.botyard(

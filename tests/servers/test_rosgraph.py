@@ -335,3 +335,34 @@ def test_an_action_tells_of_each_step_and_ends_when_its_client_wants() -> None:
         graph.close()
 
     asyncio.run(run())
+
+
+def test_parameters_come_and_go_with_their_robots() -> None:
+    async def run() -> None:
+        sim, hub, graph = made(1)
+        hub.pause()
+        paper = Recorder()
+        graph.add(paper)
+        events = paper["/parameter_events"]
+        events.is_wanted = True
+        paper.changed()
+        step(sim, graph)
+        assert not events.sent
+        sim.add_robot("p3dx", "eve", pose=(14.0, 14.0, 0.0))
+        graph._follow()
+        assert {p.name for p in events.sent[0].message.new_parameters} == {f"eve.{p.name}" for p in PARAMETERS}, (
+            "while time stands still"
+        )
+        sim.remove_robot("eve")
+        graph._follow()
+        assert len(events.sent[1].message.deleted_parameters) == len(PARAMETERS)
+        sim.robots["r0"].port("pioneer").set_ramp(0, accel=0.125)
+        for _ in range(12):
+            step(sim, graph)
+        (change,) = events.sent[2].message.changed_parameters
+        assert (change.name, change.value.double_value, len(events.sent)) == ("r0.trans_accel", 0.125, 3), (
+            "by whatever way"
+        )
+        graph.close()
+
+    asyncio.run(run())

@@ -332,6 +332,7 @@ class RosGraph:
         self._stale = True
         self._active: list[_Offer] = []
         self._steps: ActionServer | None = None
+        self._own_parameters: Parameters | None = None
         self._world = self._world_member()
         self._log = _LogLines()
         logging.getLogger("botyard").addHandler(self._log)
@@ -420,6 +421,8 @@ class RosGraph:
                 member = self._members[name] = self._robot_member(robot, len(robots) == 1)
                 for transport in self._transports:
                     self._offer(member, transport)
+        if self._own_parameters is not None:
+            self._own_parameters.events.publish()  # robots come and go with their parameters
 
     def _unique_ros_name(self, robot: str) -> str:
         """A unique ROS name for a robot: ROS allows fewer characters, so that different names could become equal."""
@@ -566,7 +569,9 @@ class RosGraph:
             )
         if "control" in offered:
             services += self._world_services(f"{node}/")
-            services += Parameters(node, self.types, self._parameters).services()
+            self._own_parameters = Parameters(node, self.types, self._parameters)
+            services += self._own_parameters.services()
+            topics.append(self._own_parameters.events)
             standard = RosSimulator(node, self.types, self._m, self._control, self.stamp, ROS)
             services += standard.services()
             if self._control.allows(ROS, StepNow):
@@ -755,7 +760,7 @@ class RosGraph:
         if self._stale:
             self._activate()
         if offer.wanted:
-            offer.fence.run(self._publish, offer, self.stamp(), self._sim.snapshot.time_us)
+            offer.fence.run(self._publish, offer, self.stamp(), self._sim.snapshot.time_us, True)
 
     # -- every step
 
@@ -795,7 +800,7 @@ class RosGraph:
                 if offer.wanted:
                     self._active.append(offer)
 
-    def _publish(self, offer: _Offer, stamp: Stamp, time_us: int) -> None:
+    def _publish(self, offer: _Offer, stamp: Stamp, time_us: int, at_once: bool = False) -> None:
         topic = offer.topic
         if topic.version is not None:
             version = topic.version()
@@ -803,7 +808,7 @@ class RosGraph:
                 return
             offer.last_version = version
         elif topic.period:
-            if time_us < offer.due_us:
+            if time_us < offer.due_us and not at_once:
                 return
             offer.due_us = time_us + round(topic.period * 1e6)
         message = EncodedMessage(self.types, topic, stamp)

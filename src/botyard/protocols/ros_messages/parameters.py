@@ -1,12 +1,14 @@
-"""ROS 2's parameter services of a node (``ros2 param``): the acceleration limits of every robot, as ``<robot>.trans_accel`` and so on.
+"""ROS 2's parameters of a node (``ros2 param``): six services, and the topic /parameter_events.
 
-Messages: rcl_interfaces. Unknown parameters are "not set", as in rclcpp; refusals have a reason.
+The world's node has the acceleration limits of every robot, as ``<robot>.trans_accel`` and so on. Messages: rcl_interfaces. Unknown
+parameters are "not set", as in rclpy; refusals have a reason.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,12 +17,15 @@ import numpy as np
 from botyard.errors import BotyardError, PeerError
 from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_LISTED
-from botyard.protocols.ros_messages.robot import Service
+from botyard.protocols.ros_messages.messages import Stamp
+from botyard.protocols.ros_messages.robot import Service, Topic
 from botyard.protocols.ros_messages.types import Types
 
 NOT_SET: Final = 0
 BOOL: Final = 1
 DOUBLE: Final = 3
+EVENTS_PERIOD: Final = 1.0
+"""Parameters that are changed by other ways than these services are looked for so often, s of simulated time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,12 @@ class Parameters:
         self._node = node
         self._types = types
         self._values = values
+        self._told: dict[str, bool | float] = {}
+        self.events = Topic(
+            "/parameter_events", "rcl_interfaces/ParameterEvent", self._event, "parameters that came, went or have changed",
+            queue=1000, period=EVENTS_PERIOD, wanted=self._begin, only="cdr",
+        )  # fmt: skip
+        """The topic of changes; who makes parameters come or go calls its `publish`."""
 
     def services(self) -> list[Service]:
         """The parameter services."""
@@ -87,6 +98,34 @@ class Parameters:
 
         return Service(f"{self._node}/{path}", f"rcl_interfaces/{name}", serve, about, only="cdr")
 
+    # -- events
+
+    def _begin(self, _wanted: bool) -> None:
+        """Somebody listens from now on: what there is now is not news."""
+        self._told = self._present()
+
+    def _present(self) -> dict[str, bool | float]:
+        return {name: value.get() for name, value in self._values().items()}
+
+    def _event(self, stamp: Stamp) -> Any:
+        """What has changed since the last event, `MAX_LISTED` parameters at most; None: nothing."""
+        now, told = self._present(), self._told
+        new = [name for name in now if name not in told][:MAX_LISTED]
+        changed = [name for name, value in now.items() if name in told and told[name] != value][: MAX_LISTED - len(new)]
+        gone = [name for name in told if name not in now][: MAX_LISTED - len(new) - len(changed)]
+        if not (new or changed or gone):
+            return None
+        told |= {name: now[name] for name in (*new, *changed)}
+        return self._types.two("rcl_interfaces/ParameterEvent")(
+            stamp=self._types["builtin_interfaces/Time"](*stamp), node=self._node, new_parameters=self._named(new, now),
+            changed_parameters=self._named(changed, now),
+            deleted_parameters=self._named(gone, {name: told.pop(name) for name in gone}),
+        )  # fmt: skip
+
+    def _named(self, names: Iterable[str], values: Mapping[str, bool | float]) -> list[Any]:
+        parameter = self._types.two("rcl_interfaces/Parameter")
+        return [parameter(name=name, value=self._packed(values[name])) for name in names]
+
     # -- values
 
     def _packed(self, value: bool | float | None) -> Any:
@@ -108,12 +147,8 @@ class Parameters:
         return {"types": np.array(kinds, np.uint8)}
 
     def _list(self, request: Any) -> dict[str, Any]:
-        names = list(self._values())
-        if request.prefixes:
-            wanted = set(request.prefixes)
-            names = [n for n in names if n in wanted or not wanted.isdisjoint(_above(n))]
-        if request.depth:
-            names = [n for n in names if n.count(".") < request.depth]
+        wanted, depth = set(request.prefixes), int(request.depth)
+        names = [name for name in self._values() if _is_listed(name, wanted, depth)]
         prefixes = sorted({n.rpartition(".")[0] for n in names if "." in n})
         return {"result": self._types.two("rcl_interfaces/ListParametersResult")(names, prefixes)}
 
@@ -165,18 +200,42 @@ class Parameters:
 
     def _set(self, request: Any) -> dict[str, Any]:
         values = self._values()
-        return {"results": [self._result(self._change(p, values)) for p in request.parameters]}
+        results = [self._result(self._change(p, values)) for p in request.parameters]
+        self.events.publish()
+        return {"results": results}
 
     def _set_all(self, request: Any) -> dict[str, Any]:
         values = self._values()
         complaint = next((c for p in request.parameters if (c := self._complaint(p, values))), "")
-        if not complaint:
-            for parameter in request.parameters:
-                complaint = complaint or self._change(parameter, values)
+        before: dict[str, float] = {}
+        for parameter in () if complaint else request.parameters:
+            name = str(parameter.name)
+            old = float(values[name].get())
+            complaint = self._change(parameter, values)
+            if complaint:
+                break
+            before.setdefault(name, old)
+        if complaint:
+            self._restore(before, values)
+        self.events.publish()
         return {"result": self._result(complaint)}
 
+    @staticmethod
+    def _restore(before: Mapping[str, float], values: Mapping[str, Value]) -> None:
+        for name, old in before.items():
+            put = values[name].put
+            if put is not None:
+                put(old)
 
-def _above(name: str) -> list[str]:
-    """Prefixes of a name: ``a`` and ``a.b`` for ``a.b.c``."""
+
+def _is_listed(name: str, prefixes: AbstractSet[str], depth: int) -> bool:
+    """Whether a parameter is listed (rclcpp, NodeParameters::list_parameters): below a prefix, at most so many parts deep; 0: any depth."""
     parts = name.split(".")
-    return [".".join(parts[:k]) for k in range(1, len(parts))]
+    if not prefixes:
+        return depth == 0 or len(parts) <= depth
+    if name in prefixes:
+        return True
+    first = (
+        max(1, len(parts) - depth) if depth else 1
+    )  # of the longest part of the name that leaves no more than `depth` parts
+    return any(".".join(parts[:k]) in prefixes for k in range(first, len(parts)))

@@ -262,6 +262,16 @@ class Pattern:
                 tests.append(known)
                 self._at = close + 2
                 continue
+            if self._text[self._at : self._at + 2] in (
+                "[.",
+                "[=",
+            ):  # a collating symbol or equivalence class: of one character
+                sign = self._text[self._at + 1]
+                if self._text[self._at + 3 : self._at + 5] != f"{sign}]":
+                    raise self._fail("a collating element of several characters")
+                tests.append(self._text[self._at + 2].__eq__)
+                self._at += 5
+                continue
             self._at += 1
             if self._peek() == "-" and self._text[self._at + 1 : self._at + 2] not in ("", "]"):
                 high = self._text[self._at + 1]
