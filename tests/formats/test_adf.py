@@ -11,7 +11,7 @@ from botyard.errors import FormatError
 from botyard.formats.adf import parse_adf, read_adf
 from botyard.formats.base import Options, Source
 from botyard.model.dynamics import Gains
-from botyard.model.objects import Described, Offer
+from botyard.model.objects import HIGH, Described, Offer
 
 FILE = Path(__file__).parents[1] / "data" / "ambf.yaml"
 
@@ -96,6 +96,28 @@ def test_names_namespaces_and_rates() -> None:
     assert [b.name for b in d.bodies] == ["mybox", "mybox2"]
     assert d.offers["mybox"] == Offer(namespace="/lab/", low=10.0, high=500.0)
     assert d.offers["mybox2"].namespace == "/other/"
+
+
+def test_what_a_file_leaves_out_has_its_default() -> None:
+    text = "bodies: [BODY big box, BODY b]\njoints: [JOINT left wheel]\ncameras: [CAMERA c]\nlights: [LIGHT l]\nvehicles: [VEHICLE v]\n"
+    text += (
+        "BODY big box: {shape: Sphere, geometry: {radius: 1}, location: {position: {x: 1}, orientation: {y: 0.5}}}\n"
+    )
+    text += "BODY b: {mass: 1, shape: Sphere, geometry: {radius: 1}, publish frequency: {low: 0.1}}\n"
+    text += "JOINT left wheel: {parent: BODY big box, child: BODY b}\n"
+    text += "CAMERA c: {location: {x: 3, z: 1}}\nLIGHT l: {location: {z: 2}}\n"
+    text += "VEHICLE v: {chassis: BODY b, wheels: [{offset: {x: 1}}], max engine power: 0, max brake power: 0}\n"
+    d, notes = parse(text)
+    assert notes == [], "no roll, no pitch"
+    assert [(b.name, tuple(b.pose)) for b in d.bodies] == [("bigbox", (1.0, 0.0, 0.5))]
+    assert d.carried == ("b",)
+    assert (d.offers["b"].low, d.offers["b"].high) == (0.1, HIGH)
+    assert [j.name for j in d.joints] == ["left wheel"]
+    camera, light = d.views
+    assert camera.orientation == pytest.approx((0.0, 0.0, 1.0, 0.0)), "it looks at the origin"
+    assert light.orientation == (0.0, 0.0, 0.0, 1.0)
+    (rover,) = d.vehicles
+    assert (rover.max_power, rover.max_brake, rover.steering) == (0.0, 0.0, (-0.6, 0.6))
 
 
 def test_joints() -> None:

@@ -127,6 +127,9 @@ def test_angles_of_a_laser() -> None:
     text = "Subclass a\nLaserType lms2xx\nLaserStartDegrees -45\nLaserEndDegrees 45\nLaserIncrement 0.5\n"
     laser = to_robot(parse(text), "a").lasers[0]
     assert (laser.samples, math.degrees(laser.fov)) == (181, pytest.approx(90))
+    start_only = "Subclass a\nLaserType lms2xx\nLaserStartDegrees -45\nLaserIncrement 1\n"
+    laser = to_robot(parse(start_only), "a").lasers[0]
+    assert (laser.samples, math.degrees(laser.fov)) == (136, pytest.approx(135)), "to where the laser's own scan ends"
 
 
 def test_an_omnidirectional_robot() -> None:

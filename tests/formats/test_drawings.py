@@ -85,8 +85,10 @@ def test_planar_geojson() -> None:
         feature("MultiLineString", [[[1, 1], [2, 2]], [[3, 3], [4, 4]]]),
         feature("Point", [7, 8], name="Kitchen"),
         feature("Point", [1, 2], kind="RobotHome", heading=90),
+        feature("MultiPoint", [[3, 4], [5, 6]], name="Shelf"),
+        feature("MultiPolygon", [[SQUARE], [SQUARE, SQUARE]]),
     )
-    assert len(scene.segments) == 2 + 2 + 4 + 3
+    assert len(scene.segments) == 2 + 2 + 4 + 3 + 3 * 4
     assert scene.georeference is None
     (special,) = scene.special_walls
     assert special.returns == Returns(laser=0)
@@ -94,7 +96,10 @@ def test_planar_geojson() -> None:
     assert [(p.kind, p.name, p.has_heading) for p in scene.places] == [
         ("Goal", "Kitchen", False),
         ("RobotHome", "", True),
+        ("Goal", "Shelf", False),
+        ("Goal", "Shelf", False),
     ]
+    assert [p.pose[:2] for p in scene.places] == [(7, 8), (1, 2), (3, 4), (5, 6)]
     assert scene.start is not None
     assert tuple(scene.start) == pytest.approx((1, 2, math.pi / 2))
 

@@ -252,6 +252,9 @@ def test_units_of_length_and_angle() -> None:
     assert robot.spec.outline[2] == pytest.approx((0.2, 0.15))
     assert robot.spec.limits.max_speed.as_tuple() == (0.5, 0.0, 1.0)
     assert (robot.spec.lasers[0].range_max, robot.spec.lasers[0].fov) == (8.0, pytest.approx(3.0))
+    four = world('unit_length "cm"\nunit_angle "radians"\nposition ( size [40 30 20] pose [100 200 50 1.5] )').robots[0]
+    assert four.pose is not None
+    assert tuple(four.pose) == pytest.approx((1.0, 2.0, 1.5)), "a height is a length"
     with pytest.raises(FormatError, match='expected "m" or "cm" or "mm", found inch'):
         world('unit_length "inch"')
 
@@ -263,6 +266,12 @@ def test_settings() -> None:
     ).settings
     assert (s.step, s.speed, s.duration, s.paused, s.threads) == (0.02, 2.0, 30.0, True, 3)
     assert notes == ['my.world:1: the setting "gravity" is not used']
+    for text, name, expected in (
+        ("quit_time 0.5", "duration", 0.5), ("quit_time 0", "duration", None), ("quit_time -1", "duration", None),
+        ("threads 0", "threads", 1), ("threads 999", "threads", 256), ("speedup 0.01", "speed", 0.01), ("speedup 1000", "speed", 1000.0),
+        ("speedup 0.005", "speed", None), ("speedup 2000", "speed", None), ("speedup -1", "speed", None),
+    ):  # fmt: skip
+        assert getattr(world(text).settings, name) == expected, text
     s = world("speedup -1", notes).settings
     assert s.speed is None
     assert "in real time all the same" in notes[-1]

@@ -18,6 +18,7 @@ from botyard.formats.registry import read_world
 from botyard.formats.stagemodels import ModelLibrary
 from botyard.formats.stageprops import Notes
 from botyard.formats.stageworld import parse, read
+from botyard.model.beams import ReflectorRule
 from botyard.model.library import load_robot, robot_of
 from botyard.model.robot import Axes, Drive
 from botyard.model.robotfile import to_table
@@ -216,6 +217,75 @@ def test_rings_of_rangers() -> None:
     assert [math.degrees(t.pose.th) for t in ring.transducers] == pytest.approx([0, 120, -120])
 
 
+def test_lasers_without_a_word_about_them() -> None:
+    (plain,) = robot("define mine position ( laser ( ) )").lasers
+    assert (plain.type_name, plain.samples, plain.size) == ("laser", 180, (0.15, 0.15))
+    (stock,) = robot("define mine position ( sicklms200 ( ) )").lasers
+    assert (stock.type_name, stock.samples, stock.fov) == ("sicklms200", 181, pytest.approx(math.pi))
+    two = "sensor ( fov 90 samples 9 ) sensor ( fov 180 samples 5 )"
+    first, second = robot(f"define mine position ( size [1 1 1] ranger ( {two} ) )").lasers
+    assert (first.size, second.size) == ((0.02, 0.02), (0.0, 0.0)), "one case"
+    assert (first.range_min, first.range_max) == (0.0, 5.0)
+
+
+def test_the_stock_ring_has_its_noise() -> None:
+    spec = robot("define mine position ( pioneerSonar ( scount 1 spose[0] [0 0 0] ) )")
+    assert spec.sonar is not None
+    assert (spec.sonar.noise, spec.sonar.range_min, spec.sonar.range_max) == (0.0005, 0.1, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (['condition "outside_range" range 4'], (4.0, None, 2)),
+        (['condition "outside_range" range 4 model_gt 1 detect 1'], (4.0, None, 2)),
+        (['condition "outside_angle" angle 60'], (None, 30.0, 2)),
+        (["model_eq 2 detect 7"], (None, None, 7)),
+        (["detect 7"], (None, None, 7)),
+        (['condition "outside_range" range 4', 'condition "outside_angle" angle 60', "detect 7"], (4.0, 30.0, 7)),
+        (['condition "outside_range" range 4 model_gt 2'], None),
+        (['condition "outside_range" range 4 model_eq 2'], None),
+        (['condition "outside_range" range 4 detect 3'], None),
+        (['condition "outside_angle" angle 60 detect 3'], None),
+        (["model_gt 1 detect 7"], None),
+    ],
+)
+def test_rules_for_bright_surfaces(rules: list[str], expected: tuple[float | None, float | None, int] | None) -> None:
+    """`expected`: greatest range, m, and angle of incidence, degrees, and what return 2 is; None: the default, with a note."""
+    text = f"laser_return_rules {len(rules)} "
+    for i, rule in enumerate(rules):
+        key, *rest = rule.split(" ")
+        words = [key, *rest]
+        text += " ".join(f"laser_return_rule[{i}].{k} {v}" for k, v in zip(words[::2], words[1::2], strict=True)) + " "
+    library = ModelLibrary(parse(f"define mine position ( laser ( {text} ) )", "my.inc"))
+    found = library.robot("mine").lasers[0].reflector
+    default = ReflectorRule()
+    most, angle, strength = expected or (None, None, default.strength)
+    assert found.max_range == (default.max_range if most is None else most)
+    assert math.degrees(found.max_incidence) == pytest.approx(
+        math.degrees(default.max_incidence) if angle is None else angle
+    )
+    assert found.strength == strength
+    assert any("none of" in note for note in library.notes.texts) is (expected is None)
+
+
+RING = " ".join(f"spose[{i}] [0 0 0]" for i in range(1000))
+
+
+@pytest.mark.parametrize(
+    ("sensor", "most"),
+    [
+        ("bumper ( bcount {} )", 14),
+        ("laser ( laser_return_rules {} )", 100),
+        (f"ranger ( scount {{}} {RING} )", 1000),
+    ],
+)
+def test_counts_have_a_limit(sensor: str, most: int) -> None:
+    robot(f"define mine position ( {sensor.format(most)} )")
+    with pytest.raises(ModelFileError, match=f"expected a whole number from 0 to {most}"):
+        robot(f"define mine position ( {sensor.format(most + 1)} )")
+
+
 def test_the_symmetric_rotation_error_is_read_in_degrees() -> None:
     assert robot("define mine position ( odom_error [0.01 0.02 0.9] )").odometry_error == Axes(
         0.01, 0.02, pytest.approx(math.radians(0.9))
@@ -239,6 +309,8 @@ def test_models_of_our_library_can_be_changed() -> None:
         ("define mine p3dy ( )", '"p3dy" is not a model type; did you mean "p3d'),
         ("define mine position ( lazer ( ) )", 'not a type of sensor or model; did you mean "laser"?'),
         ("define mine a ( ) define a mine ( )", "is based on itself"),
+        ("define mine position ( size [1 -1] )", "expected a length and a width, not negative, found 1.0 -1.0"),
+        ("define mine position ( size [-1 1] )", "expected a length and a width, not negative, found -1.0 1.0"),
         ("define mine position ( size [1] )", "expected a length and a width, not negative, found 1"),
         ('define mine position ( drive "hover" )', 'expected "diff", "omni" or "car", found hover'),
         ("define mine position ( laser ( samples 0 ) )", "samples must be 1 … 100000, found 0"),

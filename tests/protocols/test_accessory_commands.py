@@ -161,9 +161,25 @@ def test_joystick_packets_and_driving() -> None:
         c.send(0)
         c.run(0.1)
     assert c.robot.velocity.vx == pytest.approx(0.5, abs=0.01)
+    top = c.robot.state.limits.a
+    c.ctrl(205, bytes((50, 0, 40, 1)))  # half way to the right, the throttle at 40 %
+    for _ in range(30):
+        c.send(0)
+        c.run(0.1)
+    turning = -0.5 * 0.4 * top
+    assert (c.robot.velocity.vx, c.robot.velocity.w) == pytest.approx((0.0, turning), abs=0.01)
     c.ctrl(205, bytes((0, 50, 100, 0)))
     c.run(1.5)
     assert c.robot.velocity.vx == 0, "the button is a dead man's handle"
+
+
+@pytest.mark.parametrize("buttons", range(4))
+def test_each_button_of_the_joystick_is_its_own(buttons: int) -> None:
+    c = Client()
+    c.send(17, 2)
+    c.ctrl(205, bytes((0, 0, 100, buttons)))
+    report = JoystickReport.decode(c.get(0xF8, 0.2)[-1])
+    assert (report.button1, report.button2) == (buttons & 1, buttons >> 1)
 
 
 # -- bumpers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 
@@ -39,12 +40,31 @@ TOPICS = [
     st.integers(1, 9),
 )
 def test_frames_in_pieces_of_any_size(frames: list[tuple[Kind, int, bytes]], size: int) -> None:
-    data = b"".join(frame(*f) for f in frames) + topics_frame("2.0", TOPICS)
+    encoded = [frame(*f) for f in frames]
+    encoded.insert(
+        len(frames) // 2, topics_frame("2.0", TOPICS)
+    )  # a long one: those behind it are not kept until as much has come
+    ends, data = list(itertools.accumulate(map(len, encoded))), b"".join(encoded)
     reader, found = FrameReader(), []
     for k in range(0, len(data), size):
         found += list(reader.receive(data[k : k + size]))
-    assert found[:-1] == [Frame(*f) for f in frames]
-    assert parse_topics(found[-1].data) == ("2.0", TOPICS)
+        assert len(found) == sum(end <= k + size for end in ends), "a frame is handed on as soon as it is complete"
+    assert parse_topics(found.pop(len(frames) // 2).data) == ("2.0", TOPICS)
+    assert found == [Frame(*f) for f in frames]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "expected"),
+    [
+        (Kind.READ, b"", "05000000 01 04030201"),
+        (Kind.LEAVE, b"", "05000000 02 04030201"),
+        (Kind.MESSAGE, b"", "05000000 03 04030201"),
+        (Kind.MESSAGE, b"\xab", "06000000 03 04030201 ab"),
+    ],
+)
+def test_layouts_byte_by_byte(kind: Kind, data: bytes, expected: str) -> None:
+    """What programs in other languages send and expect."""
+    assert frame(kind, 0x01020304, data) == bytes.fromhex(expected)
 
 
 @given(st.binary(max_size=200))
@@ -62,6 +82,7 @@ def test_what_is_no_frame_is_said() -> None:
         (struct.pack("<I", MAX_FRAME + 1), "expected a frame of 1"),
         (struct.pack("<IB", 1, 9), "expected a frame of kind"),
         (struct.pack("<IB", 3, 1) + b"ab", "expected a number"),
+        (struct.pack("<IB", 4, 3) + b"abc", "expected a number"),
     ):
         with pytest.raises(PeerError, match=text):
             list(FrameReader().receive(data))

@@ -76,6 +76,8 @@ def test_as_the_original_does_it() -> None:
     stepping.command(True, False, 5, 0.0)
     assert run(stepping) == 5
     assert run(stepping) == 0
+    stepping.command(True, False, 5, 0.0)  # the same clock again is no toggle
+    assert run(stepping) == 0
     stepping.command(True, True, 5, 0.0)
     assert run(stepping) == 5
     stepping.command(False, True, 5, 0.0)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.errors import PeerError
-from botyard.protocols.ros_messages.regex import Pattern
+from botyard.protocols.ros_messages.regex import MAX_DEPTH, Pattern
 
 atoms = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "[a-c]", "^", "$", r"\.", "[[:digit:]]", "c"])
 patterns = st.recursive(
@@ -117,6 +117,16 @@ def test_what_it_knows(pattern: str, yes: list[str], no: list[str]) -> None:
 def test_what_is_none(pattern: str) -> None:
     with pytest.raises(PeerError):
         Pattern(pattern)
+
+
+def test_the_depth_of_groups_is_counted_where_they_are_in_each_other() -> None:
+    most = MAX_DEPTH - 1  # the pattern itself is the first level
+    side_by_side = "(a)" * 51
+    for pattern in ("(" * most + "a" + ")" * most, side_by_side):
+        assert Pattern(pattern).search("a" * 51)
+    for before in ("", side_by_side):
+        with pytest.raises(PeerError, match="in each other"):
+            Pattern(before + "(" * (most + 1) + ")" * (most + 1))
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b$", "(a|aa)+b$", "a*a*a*a*a*a*a*a*b", "(.*)*(.*)*x"])

@@ -228,7 +228,8 @@ def refused(request: bytes) -> http.HttpError:
     with pytest.raises(http.HttpError) as caught:
         calls_of(server, request)
     said = server.refuse(caught.value)
-    assert said.startswith(b"HTTP/1.1 %d " % caught.value.status)
+    reason = b"Method Not Allowed" if caught.value.status == 405 else b"Bad Request"
+    assert said.startswith(b"HTTP/1.1 %d %s\r\n" % (caught.value.status, reason))
     assert server.is_over
     return caught.value
 
@@ -457,13 +458,16 @@ def test_any_type_and_sum_will_do_when_the_peer_says_so() -> None:
 def test_a_service_is_called(persistent: bool) -> None:
     session = incoming()
     header = {"service": "/go", "md5sum": "456", "callerid": "/me", **({"persistent": "1"} if persistent else {})}
-    session.receive_data(wire.encode_header(header) + wire.frame(b"one"))
+    session.receive_data(wire.encode_header(header) + wire.frame(b"one") + wire.frame(b"two"))
     assert session.next_event() == Requested(SERVICE, b"one")
-    said(session)
+    assert said(session) == {
+        "callerid": "/node", "service": "/go", "type": "s/T", "md5sum": "456", "request_type": "s/TRequest", "response_type": "s/TResponse",
+    }  # fmt: skip
     session.answer(b"yes")
     assert session.data_to_send() == b"\x01" + wire.frame(b"yes")
     assert session.is_closing is not persistent
-    session.receive_data(wire.frame(b"two"))
+    assert (session.next_event() == Requested(SERVICE, b"two")) is persistent
+    session.receive_data(wire.frame(b"three"))
     assert (session.next_event() is not None) is persistent
     session.fail("no")
     assert session.data_to_send() == b"\x00" + wire.frame(b"no")
@@ -778,3 +782,29 @@ def test_the_size_of_a_value() -> None:
     assert size_of([]) == (1, 0, 1, 0)
     assert size_of([1, "ab", [b"c"]]) == (5, 3, 2, 0)
     assert size_of({"ab": {"c": 1, "def": "xy"}, "": 2}) == (5, 3 + 2 + 4 + 2 + 1, 2, 7)
+
+
+def test_who_watches_a_deleted_parameter_is_told_and_nobody_else() -> None:
+    master = Master(URI)
+    for key in ("/a", "/a/b", "/ab", "/c"):
+        master.call("setParam", ("/m", key, 1)) if key != "/a" else None
+        master.call("subscribeParam", (key.replace("/", "n"), "http://n:1/" + key.replace("/", "n"), key))
+    master.notices.clear()
+    assert master.call("deleteParam", ("/m", "/a"))[0] == 1
+    assert [n.uri for n in master.notices] == ["http://n:1/na", "http://n:1/nanb"]
+    assert [master.arguments(n) for n in master.notices] == [("/master", "/a/", {}), ("/master", "/a/b/", {})]
+
+
+def test_names_have_a_greatest_length() -> None:
+    master = Master(URI)
+    for length, code in ((api.MAX_KEY, 1), (api.MAX_KEY + 1, -1)):
+        assert master.call("setParam", ("/n", "/" + "k" * (length - 1), 5))[0] == code
+    for length, code in ((api.MAX_NAME, 1), (api.MAX_NAME + 1, -1)):
+        assert master.call("registerPublisher", ("/n", "/" + "t" * (length - 1), "a/B", URI))[0] == code
+
+
+@pytest.mark.parametrize("value", [None, [], [1, ""], [1, "", 0, 0], ["1", "", 0], [True, "", 0], {"a": 1}, (1, "", 0)])
+def test_what_is_no_answer_of_a_node(value: object) -> None:
+    with pytest.raises(PeerError, match=r"expected \[code, status, value\]"):
+        api.answer(value)
+    assert api.answer([1, "ok\n", 7]) == (1, "ok\\n", 7)

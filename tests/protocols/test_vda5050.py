@@ -133,3 +133,40 @@ def test_states_say_what_is_left() -> None:
     assert (idle["orderId"], idle["nodeStates"], idle["edgeStates"]) == ("", [], [])
     end = state_message(AGV, 1, order(2, 2), 2, (3.0, 1.5, 0.0), 0.0)
     assert (end["nodeStates"], end["edgeStates"], end["newBaseRequest"]) == ([], [], False)
+
+
+HEADER = {"headerId": 9, "timestamp": "", "version": "2.0.0", "manufacturer": "acme", "serialNumber": "agv7"}
+NODES = [
+    {
+        "nodeId": f"n{i}",
+        "sequenceId": 2 * i,
+        "released": i < 2,
+        "nodePosition": {"x": 3.0 * i, "y": 1.5, "mapId": "map"},
+    }
+    for i in range(3)
+]
+
+
+def test_messages_have_the_fields_of_the_recommendation() -> None:
+    """VDA 5050 2.0, §6.6.2, §6.10.6, §6.14: masters and vehicles of others look for these names."""
+    vehicle, three = AGV, order(3, 2)
+    state = state_message(vehicle, 9, three, 1, (0.5, 1.5, 0.25), 0.75, [OrderError("orderError", "no")])
+    assert state | {"timestamp": ""} == {
+        **HEADER, "orderId": "o1", "orderUpdateId": 0, "lastNodeId": "n0", "lastNodeSequenceId": 0,
+        "driving": True, "newBaseRequest": False,
+        "nodeStates": NODES[1:],
+        "edgeStates": [{"edgeId": "e0", "sequenceId": 1, "released": True}, {"edgeId": "e1", "sequenceId": 3, "released": False}],
+        "agvPosition": {"x": 0.5, "y": 1.5, "theta": 0.25, "mapId": "map", "positionInitialized": True},
+        "velocity": {"vx": 0.75, "vy": 0.0, "omega": 0.0}, "loads": [], "actionStates": [],
+        "batteryState": {"batteryCharge": 100.0, "charging": False}, "operatingMode": "AUTOMATIC",
+        "errors": [{"errorType": "orderError", "errorLevel": "WARNING", "errorDescription": "no", "errorReferences": []}],
+        "information": [], "safetyState": {"eStop": "NONE", "fieldViolation": False},
+    }  # fmt: skip
+    assert order_message(vehicle, 9, three) | {"timestamp": ""} == {
+        **HEADER, "orderId": "o1", "orderUpdateId": 0, "nodes": [n | {"actions": []} for n in NODES],
+        "edges": [
+            {"edgeId": "e0", "sequenceId": 1, "released": True, "startNodeId": "n0", "endNodeId": "n1", "actions": []},
+            {"edgeId": "e1", "sequenceId": 3, "released": False, "startNodeId": "n1", "endNodeId": "n2", "actions": []},
+        ],
+    }  # fmt: skip
+    assert vehicle.connection(9, "ONLINE") | {"timestamp": ""} == {**HEADER, "connectionState": "ONLINE"}

@@ -19,6 +19,7 @@ from botyard.protocols.webgui.session import (
     FRAME_RATES,
     MAX_LOG,
     MAX_PENDING,
+    MAX_STUCK,
     MAX_TEXT,
     MAX_UNREAD,
     Answer,
@@ -226,6 +227,25 @@ def test_a_viewer_that_does_not_read_is_not_worked_for_and_ends() -> None:
     assert not session.is_overdue(25.0)
     assert session.is_overdue(60.0) and session.close_code == 1013 and "does not read" in session.close_reason
     assert list(session.texts_to_send()) == []
+
+
+def test_how_long_a_message_waits_is_counted_from_when_it_was_sent() -> None:
+    session, _ = viewer()
+    texts(session)
+    assert not session.is_overdue(1000.0), "a page that has been told nothing has nothing to read"
+    session.send_encoded(b'{"type":"status"}')
+    assert not session.is_overdue(1000.0 + MAX_STUCK)
+    assert session.is_overdue(1000.1 + MAX_STUCK)
+
+
+def test_a_view_is_taken_and_answered() -> None:
+    session, desk = viewer()
+    texts(session)
+    session.receive_text('{"type":"view","id":4,"view":{}}', 1.0)
+    assert [(t["type"], t["id"]) for t in texts(session)] == [("ok", 4)]
+    assert desk.views == 2 and desk.asked == []
+    session.receive_text(json.dumps({"type": "hello", "id": 5, "token": "full", "version": messages.VERSION}), 1.0)
+    assert [(t["type"], t["id"]) for t in texts(session)] == [("error", 5)]
 
 
 def test_what_is_left_unread_has_an_end() -> None:

@@ -433,8 +433,7 @@ class _Reader:
         px, py, _ = table.vector("parent pivot")
         cx, cy, _ = table.vector("child pivot")
         heading = atan2(axis[1], axis[0]) if slides and planar else 0.0
-        sign = -1.0 if not slides and axis[2] < 0.0 else 1.0
-        if sign < 0.0:
+        if not slides and axis[2] < 0.0:
             self._say(
                 table,
                 "an axis that points down: its angles are taken clockwise as they come, and turn counter-clockwise here",

@@ -66,21 +66,19 @@ class _Collector:
             self._geometry(kind, value.get("coordinates"), where, properties)
 
     def _geometry(self, kind: Any, coordinates: Any, where: str, properties: dict[str, Any]) -> None:
-        depths: dict[Any, int] = {
-            "Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3,
-        }  # fmt: skip
-        if not isinstance(kind, str) or kind not in depths:
-            raise self.fail(f"{where}.type", "a type of RFC 7946", kind)
-        if kind.endswith("Point"):
+        if kind in ("Point", "MultiPoint"):
             single = [coordinates] if kind == "Point" else self._list(coordinates, where)
             self.points += [(self._positions([p], where)[0], properties) for p in single]
             return
+        depths = {"LineString": 0, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}
+        if not isinstance(kind, str) or kind not in depths:
+            raise self.fail(f"{where}.type", "a type of RFC 7946", kind)
         seen = Returns(
             obstacle=properties.get("obstacle") is not False,
             laser=int(properties.get("laser") is not False),
             sonar=properties.get("sonar") is not False,
         )
-        for line in self._flat(coordinates, depths[kind] - 1, where):
+        for line in self._flat(coordinates, depths[kind], where):
             positions = self._positions(line, where)
             if len(positions) > 1:
                 self.lines.setdefault(seen, []).append(np.concatenate([positions[:-1], positions[1:]], axis=1))
