@@ -315,6 +315,26 @@ def test_a_silent_reader_is_asked_ever_less_often_until_it_speaks() -> None:
     assert heartbeats(attacker.got, writer.entity) == 0, "all is acknowledged"
 
 
+@pytest.mark.parametrize("with_volatile", [False, True])
+def test_latched_fragments_are_for_those_who_want_them(with_volatile: bool) -> None:
+    """All readers of a participant share them; but with one that is not to get what is old, they name the other one."""
+    part = alone()
+    writer = part.writer("rt/map", "T", LATCHED, 0.0)
+    writer.write(CDR + bytes(20_000), 0.0)
+    attacker = Attacker(part, SOURCE)
+    latched = attacker.endpoint(1, "rt/map", is_writer=False, qos=LATCHED)
+    attacker.endpoint(2, "rt/map", is_writer=False, qos=RELIABLE if with_volatile else LATCHED)
+    attacker.send(wire.acknack(latched[12:], writer.entity, 1, [1], 1))
+    attacker.run(0.1)
+    readers = {
+        wire.read_data_frag(packet, at, end, wire.OURS).reader
+        for packet, _ in attacker.got
+        for kind, _, at, end in wire.submessages(packet)
+        if kind == wire.DATA_FRAG
+    }
+    assert readers == {latched[12:] if with_volatile else wire.ANY}
+
+
 def test_endpoints_are_bounded() -> None:
     """Of one participant, and what its names and data may take."""
     part = alone()
