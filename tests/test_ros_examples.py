@@ -13,7 +13,7 @@ import yaml
 from tools.ros_reference import offered
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-FILES = sorted(p for folder in ("ros1", "ros2") for p in (EXAMPLES / folder).iterdir() if p.is_file())
+FILES = sorted(p for folder in ("ros1", "ros2", "rosbridge") for p in (EXAMPLES / folder).iterdir() if p.is_file())
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.name}")
@@ -41,5 +41,7 @@ def test_files_can_be_parsed(path: Path) -> None:
             compile(text, path.name, "exec")
         case ".sh":
             subprocess.run(["bash", "-n", str(path)], check=True)
+        case ".html":
+            assert text.startswith("<!doctype html>")  # tests/page runs it
         case other:
             pytest.fail(f"what is a {other}?")

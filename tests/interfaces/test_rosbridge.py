@@ -148,7 +148,11 @@ def test_latched_topics(world: World) -> None:
     assert one.out() == []
     other = world.client()
     other.op("subscribe", topic="/ann/motors_state", throttle_rate=60_000)
-    assert other.get("/ann/motors_state") == [{"data": True}]
+    third = world.client()
+    third.op("subscribe", topic="/ann/motors_state")
+    wire = other.session.data_to_send()
+    assert wire is third.session.data_to_send(), "it is encoded once for all who come"
+    assert json.loads(wire)["msg"] == {"data": True}
     one.call("/ann/disable_motors")
     world.step(2)
     assert one.get("/ann/motors_state") == [{"data": False}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 import botyard
 from botyard.app.running import Running
+from botyard.control import SwitchInterface
 from botyard.errors import ArgumentError, PortError
 from tests.ports import free_port
 from tests.running import running
@@ -142,16 +144,59 @@ def test_with_a_token_only_those_may_connect_who_show_it_from_anywhere() -> None
         assert knocks(address, Authorization="Bearer s3cret é")
 
 
-def test_a_client_that_does_not_read_costs_little_and_is_still_heard(served: Running) -> None:
-    """It subscribes to everything and reads nothing; its commands arrive, the simulator goes on, others are served."""
-    with connect(url(served), max_queue=1, compression=None, close_timeout=0) as deaf, connect(url(served)) as other:
-        for n in range(100):
-            deaf.send(json.dumps({"op": "subscribe", "topic": "/ann/base_scan", "id": n}))
+def test_a_client_that_does_not_read_is_still_heard(served: Running) -> None:
+    """It asks for more than sockets hold and reads nothing; its commands arrive all the same, and others are served."""
+    call = json.dumps({"op": "call_service", "service": "/static_map"})
+    with (
+        connect(url(served), max_queue=1, compression=None, close_timeout=0) as deaf,
+        connect(url(served), max_size=None) as other,
+    ):
+        other.send(call)
+        size = len(other.recv(PATIENCE))
+        for _ in range(15_000_000 // size):  # below what disconnects it (MAX_ANSWER_SIZE)
+            deaf.send(call)
         deaf.send(json.dumps({"op": "subscribe", "topic": "/map"}))
         deaf.send(json.dumps({"op": "publish", "topic": "/ann/cmd_vel", "msg": {"linear": {"x": 0.3}}}))
         wait(lambda: served.sim.robots["ann"].truth.x > 10.02)
-        other.send(json.dumps({"op": "call_service", "service": "/rosapi/get_time"}))
+        other.send(call)
         assert json.loads(other.recv(PATIENCE))["result"]
+
+
+def test_goals_of_a_client_that_goes_are_cancelled(served: Running) -> None:
+    steps = "/botyard/simulate_steps"
+    with connect(url(served)) as other:
+        other.send(json.dumps({"op": "subscribe", "topic": f"{steps}/_action/status"}))
+        with connect(url(served), close_timeout=0) as one:
+            one.send(json.dumps({"op": "call_service", "service": "/botyard/pause"}))
+            goal = {
+                "op": "send_action_goal",
+                "action": steps,
+                "id": "g",
+                "args": {"steps": 1_000_000},
+                "feedback": True,
+            }
+            one.send(json.dumps(goal))
+            while json.loads(one.recv(PATIENCE))["op"] != "action_feedback":
+                pass
+        told: list[Any] = []
+        while not told or told[-1]["status"] != 5:
+            told = json.loads(other.recv(PATIENCE))["msg"]["status_list"]
+
+
+def test_it_is_switched_off_and_on(served: Running) -> None:
+    """Clients are disconnected; later ones find everything again."""
+    with connect(url(served)) as one:
+        one.send(json.dumps({"op": "subscribe", "topic": "/ann/odom"}))
+        one.recv(PATIENCE)
+        served.do(SwitchInterface(interface="rosbridge", on=False))
+        with pytest.raises(ConnectionClosed):
+            any(one.recv(PATIENCE) is None for _ in itertools.count())
+    wait(lambda: "rosbridge" not in served.interfaces)
+    served.do(SwitchInterface(interface="rosbridge", on=True))
+    wait(lambda: "rosbridge" in served.interfaces)
+    with connect(url(served)) as one:
+        one.send(json.dumps({"op": "subscribe", "topic": "/ann/odom"}))
+        assert json.loads(one.recv(PATIENCE))["topic"] == "/ann/odom"
 
 
 def test_a_port_that_is_taken(served: Running) -> None:

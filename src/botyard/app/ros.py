@@ -406,8 +406,8 @@ class RosInterfaces:
         found, self._rosbridge = self._rosbridge, None
         if found is not None:
             bridge, pump = found
+            await pump.stop()  # first: goals of clients that go are cancelled by services of the bridge
             self._withdraw(bridge)
-            await pump.stop()
 
     async def close(self) -> None:
         """Stop all ROS interfaces."""
