@@ -335,6 +335,42 @@ def test_latched_fragments_are_for_those_who_want_them(with_volatile: bool) -> N
     assert readers == {latched[12:] if with_volatile else wire.ANY}
 
 
+def test_what_is_for_another_participant_is_not_taken() -> None:
+    """Several participants may share an address."""
+    part = alone()
+    got = Got()
+    part.reader("rt/a", "T", got, RELIABLE, 0.0)
+    attacker = Attacker(part, SOURCE)
+    guid = attacker.endpoint(1, "rt/a", is_writer=True)
+    sample = wire.data(wire.ANY + guid[12:], 1, CDR)
+    attacker.send(wire.info_dst(b"x" * 12), sample)
+    assert got == []
+    attacker.send(wire.info_dst(b"x" * 12), wire.info_dst(wire.NOBODY), sample)
+    assert got == [CDR]
+
+
+def test_datagrams_leave_at_a_pace_that_a_socket_buffer_takes() -> None:
+    """What is written in one step is spread over it, in order, and all of it leaves."""
+    part = alone()
+    writer = part.writer("rt/a", "T", replace(RELIABLE, depth=200), 0.0)
+    attacker = Attacker(part, SOURCE)
+    attacker.endpoint(1, "rt/a", is_writer=False)
+    for number in range(100):
+        writer.write(CDR + number.to_bytes(4, "big") * 1000, attacker.now)
+    begin, numbers = attacker.now, []
+    while len(numbers) < 100 and attacker.now < begin + 1.0:
+        part.due(attacker.now)
+        packets = part.out()
+        assert sum(len(p) for p, _ in packets) <= limits.PACE_BURST_BYTES + limits.MAX_DATAGRAM_BYTES + 1000
+        for packet, _ in packets:
+            for kind, _, at, end in wire.submessages(packet):
+                if kind == wire.DATA and (data := wire.read_data(packet, at, end, wire.OURS)).writer == writer.entity:
+                    numbers.append(data.number)
+        attacker.now += 0.005
+    assert numbers == list(range(1, 101))
+    assert attacker.now > begin + 0.02
+
+
 def test_endpoints_are_bounded() -> None:
     """Of one participant, and what its names and data may take."""
     part = alone()
