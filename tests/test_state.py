@@ -547,6 +547,30 @@ def test_no_bytes_lead_kernels_astray(data: st.DataObject) -> None:
     sim.save_state()
 
 
+FLAGS_AND_MEMBERS = {
+    "mode_x": 1, "mode_a": 1, "stall": 1, "estop": 1, "motors": 1, "held": 1, "drive": 2, "err_mode": 4, "control": 4,
+}  # fmt: skip
+"""Greatest values of columns that kernels branch by."""
+
+
+@pytest.mark.parametrize("name", FLAGS_AND_MEMBERS)
+def test_flags_and_members_have_their_ranges(name: str) -> None:
+    sim = world()
+    state, most = sim.save_state(), FLAGS_AND_MEMBERS[name]
+    column = getattr(sim.engine.state, name)
+    column[:] = most
+    good = sim.save_state()
+    column[-1] = most + 1
+    bad = sim.save_state()
+    sim.restore(state)
+    sim.restore(good)
+    assert set(getattr(sim.engine.state, name).tolist()) == {most}
+    sim.restore(state)
+    with pytest.raises(StateError, match=f"{name}: expected 0 … {most}, found {most + 1}"):
+        sim.restore(bad)
+    assert sim.save_state() == state
+
+
 def test_no_table_of_a_crafted_state_counts_for_bodies() -> None:
     sim = world()
     state, digest = sim.save_state(), sim.digest()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botyard.engine import commands as cmd
 from botyard.errors import ArgumentError, CommandError, ModelError
 from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import GRAVITY, DynamicsSpec, Gains, PoseController, area_moments
@@ -331,6 +332,26 @@ def test_a_robot_with_mass_is_pushed_by_forces_and_driven_by_its_motors() -> Non
     rest = robot.truth
     sim.step(100)
     assert robot.truth == rest
+
+
+@pytest.mark.parametrize(
+    ("command", "moves"),
+    [
+        (cmd.SetVelocity(v=0.3), True), (cmd.MoveBy(2.0), True), (cmd.TurnTo(2.0), True), (cmd.TurnBy(-2.0), True),
+        (cmd.Stop(), False), (cmd.EmergencyStop(), False),
+    ],
+)  # fmt: skip
+def test_each_command_of_motion_takes_a_pushed_robot_to_its_motors(command: cmd.Command, moves: bool) -> None:
+    sim = world(step=0.01)
+    sim.add_robot(replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 0, 0))
+    sim.push("r", 0.0, 9.0)
+    sim.step(50)
+    assert velocity(sim, "r")[1] == pytest.approx(0.5, rel=1e-6), "wheels that roll freely do not hold it"
+    sim.submit("r", command)
+    sim.step(100)
+    vx, vy, w = velocity(sim, "r")
+    assert abs(vy) < 0.2, "its wheels do not slide on sideways"
+    assert (abs(vx) + abs(w) > 0.05) is moves
 
 
 def test_motors_push_no_harder_than_their_wheels_hold() -> None:

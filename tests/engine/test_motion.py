@@ -185,6 +185,10 @@ def test_halt_is_immediate() -> None:
     e = one()
     run(e, cmd.SetVelocity(v=1.0), steps=30)
     assert run(e, cmd.Halt(), steps=1)[0].tolist() == [0, 0, 0]
+    e.state.stall[0] = e.state.estop[0] = 1
+    e.submit("r0", cmd.Halt())
+    e.settle()
+    assert (e.state.stall[0], e.state.estop[0]) == (0, 0), "nothing blocks what does not want to move"
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1), st.floats(-2, 2))

@@ -34,6 +34,19 @@ def test_commands_take_effect_in_a_defined_order() -> None:
     assert results == pytest.approx([0.2, 0.2])
 
 
+def test_commands_of_either_kind_wait_for_the_next_step() -> None:
+    e = engine(NOTHING, [(0, 0, 0), (3, 0, 1)])
+    assert not e.is_pending
+    for submit in (
+        lambda: e.submit("r0", cmd.Stop()),
+        lambda: e.submit_velocities(cmd.SetVelocities(np.array([0, 1]), v=np.array([0.1, 0.2]))),
+    ):
+        submit()
+        assert e.is_pending
+        e.step()
+        assert not e.is_pending
+
+
 def test_adding_and_removing_keeps_the_others() -> None:
     e = engine(NOTHING, [(0, 0, 0), (3, 0, 1), (6, 0, 2)])
     e.submit("r2", cmd.SetVelocity(v=0.5))
@@ -55,6 +68,17 @@ def test_adding_and_removing_keeps_the_others() -> None:
     assert list(e.rows) == ["r0", "r2", "new"], "all or nothing"
     e.add_bodies([(robot("fine"), Pose(20, 0, 0))])
     assert "fine" not in before_rows, "a snapshot does not change"
+
+
+def test_velocities_of_many_that_wait_are_still_those_of_the_same_bodies() -> None:
+    e = engine(NOTHING, [(3.0 * i, 0, 0) for i in range(5)])
+    wanted = np.array([0.1, 0.2, 0.3, 0.4])
+    e.submit_velocities(cmd.SetVelocities(np.array([4, 0, 3, 1]), v=wanted, w=-wanted))
+    e.remove_bodies(["r0", "r2", "r3"])
+    e.step(40)
+    assert {name: e.state.vel[row].tolist() for name, row in e.rows.items()} == {
+        "r1": pytest.approx([0.4, 0.0, -0.4]), "r4": pytest.approx([0.1, 0.0, -0.1]),
+    }  # fmt: skip
 
 
 def test_settling_does_not_move_anything() -> None:

@@ -14,7 +14,7 @@ from botyard.engine import commands as cmd
 from botyard.engine.build import build_bodies, build_grid, drop_bodies, keep_bodies, robot_body
 from botyard.engine.commands import SetPoseAxis, SetVisible
 from botyard.errors import CommandError
-from botyard.geometry import Pose
+from botyard.geometry import Pose, transform_point
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_robot
 from botyard.model.obstacles import BoxObject, Visible
@@ -199,6 +199,30 @@ def test_carrying_is_the_same_whatever_was_added_first() -> None:
         return sim.robots["r"].truth, sim.robots["b"].truth
 
     assert run("rb") == run("br")
+
+
+def test_what_is_carried_is_where_its_carrier_says() -> None:
+    """Outline and pose, with a load that lies askew in the gripper."""
+    sim = Simulation(odometry_error="none")
+    robot = sim.add_robot("p3dx-equipped", "r", pose=Pose())
+    sim.add_robot("small-box", "b", pose=Pose(0.3, 0.0, 0.2))
+    assert robot.gripper is not None
+    robot.gripper.act(2)
+    sim.step(12)
+    engine = sim.engine
+    row, carrier = engine.rows["b"], engine.rows["r"]
+    assert engine.state.carrier[row] == carrier
+    for _ in range(3):
+        robot.command(v=0.1, w=0.9)
+        sim.step(17)
+        pose, at = (Pose(*engine.state.pose[i].tolist()) for i in (row, carrier))
+        assert pose.th != at.th, "askew"
+        hold = engine.state.hold[row].tolist()
+        assert math.remainder(pose.th - at.th - hold[2], 2 * math.pi) == pytest.approx(0.0, abs=1e-12)
+        assert abs(pose.th) <= math.pi
+        by_carrier = [[transform_point(at, *c) for c in part] for part in engine.carried_outlines(row)]
+        by_itself = [[transform_point(pose, *c) for c in part] for part in engine.outline(row)]
+        assert np.array(by_carrier) == pytest.approx(np.array(by_itself), abs=1e-9)
 
 
 def test_a_robot_that_is_dragged_stands_still_and_then_goes_on() -> None:

@@ -149,6 +149,41 @@ def test_what_the_format_cannot_hold_is_told() -> None:
     assert any("stone: its shape" in n for n in notes)
 
 
+reflectors = st.builds(
+    BoxObject, name=st.just("x"), pose=poses, length=sides, width=st.just(0.02), color=st.just("magenta"),
+    returns=st.just(Returns(laser=2)),
+)  # fmt: skip
+
+
+@given(st.lists(reflectors, min_size=1, max_size=3).map(tuple))
+def test_reflectors_are_lines_of_their_own(boxes: tuple[BoxObject, ...]) -> None:
+    made, notes = from_scene(Scene(boxes=boxes))
+    assert {c.type for c in made.cairns} == {"Reflector"} and made.infos == ()
+    assert made.category == "2D-Map"
+    assert not any("laser return" in note for note in notes)
+    same(again(Scene(boxes=boxes)), Scene(boxes=boxes))
+
+
+def test_what_is_written_as_something_near_it() -> None:
+    """Boxes that are bright as reflectors are, and areas that are no rectangles."""
+    scene = Scene(
+        boxes=(BoxObject(name="b", pose=Pose(1, 2, 0.5), length=1, width=0.5, returns=Returns(laser=2)),),
+        areas=(
+            Area(kind="ForbiddenArea", name="triangle", corners=((2, -3), (4, -3), (2, 5))),
+            Area(kind="ForbiddenArea", name="rhombus", corners=((6, 0), (8, -1), (10, 0), (8, 1))),
+        ),
+    )
+    made, notes = from_scene(scene)
+    assert made.category == "2D-Map-Ex", "it defines a type of sectors"
+    found = again(scene)
+    assert [b.returns.laser for b in found.boxes] == [3], "bright all the same"
+    assert "b: a laser return of 2 is written as 3; the format has none for a box" in notes
+    assert [a.corners for a in found.areas] == [
+        ((2.0, -3.0), (4.0, -3.0), (4.0, 5.0), (2.0, 5.0)), ((6.0, -1.0), (10.0, -1.0), (10.0, 1.0), (6.0, 1.0)),
+    ]  # fmt: skip
+    assert sum("written as the rectangle around it" in note for note in notes) == 2
+
+
 # -- rasters
 
 

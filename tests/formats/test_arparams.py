@@ -118,7 +118,7 @@ def test_old_files() -> None:
 
 
 def test_last_one_wins_and_blank_is_the_default() -> None:
-    spec = to_robot(parse("Subclass a\nRobotWidth 100\nRobotWidth 200\nMaxVelocity\nDistConvFactor\n"), "a")
+    spec = to_robot(parse("Subclass a\nRobotWidth 100\nRobotWidth 200 mm\nMaxVelocity\nDistConvFactor\n"), "a")
     assert spec.outline[2] == (0.25, 0.1)
     assert (spec.limits.max_speed.x, spec.pioneer.dist_conv) == (1.0, 1.0)
 

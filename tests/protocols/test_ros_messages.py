@@ -172,8 +172,37 @@ def test_quick_bytes_are_those_of_the_objects(profile: str, wire: str, read: boo
             assert a == b, topic.name
             one.simulation.step()
             topics.data.forget()
-    with_seq = TYPES.decode_ros1(quick[0].quick("ros1", STAMP), quick[0].type_name)
-    assert with_seq.header.seq > 0
+    for topic in quick if read else ():
+        assert topic.quick is not None
+        one.simulation.step()
+        topics.data.forget()
+        first, second = (TYPES.decode_ros1(topic.quick("ros1", STAMP), topic.type_name).header.seq for _ in range(2))
+        assert second == first + 1 > 1, "consecutively increasing (std_msgs/Header)"
+
+
+def test_diagnostics_name_the_worst() -> None:
+    sim = Simulation(Scene(segments=np.array([[1.0, -2.0, 1.0, 2.0]])))
+    one = sim.add_robot("p3dx", "ann", pose=Pose())
+    topics = RobotTopics(one.port("ros"), names_of("ann", "default", True), Messages(TYPES), TYPES, StepData())
+
+    def status() -> tuple[int, str]:
+        (made,) = Messages(TYPES).diagnostics(STAMP, [topics.diagnostics()]).status
+        assert (made.name, made.hardware_id) == ("ann", "ann")
+        return made.level, made.message
+
+    assert status() == (0, "OK")
+    one.command(v=0.5)
+    sim.step(40)
+    assert status() == (1, "stalled")
+    one.command.stop()
+    one.command.set_pose(-5.0, 0.0, 0.0)
+    sim.step(5)
+    one.command.enable(False)
+    sim.step()
+    assert status() == (1, "motors off")
+    one.press_estop()
+    sim.step()
+    assert status() == (1, "emergency stop")
 
 
 @settings(max_examples=20)
