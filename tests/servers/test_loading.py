@@ -53,7 +53,7 @@ def readers(module: str = hangingreader.MODULE, parent: int | None = None) -> li
     for entry in Path("/proc").iterdir():
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
-            if module.encode() in words and _parent(entry) == (parent or os.getpid()):
+            if f"{module}:main".encode() in words and _parent(entry) == (parent or os.getpid()):
                 found.append(int(entry.name))
         except OSError:
             continue
@@ -182,7 +182,7 @@ def test_pictures_of_a_world_that_is_large_are_as_large_as_others(folder: Path, 
 def test_the_end_waits_for_no_map(tmp_path: Path) -> None:
     """SIGTERM while a reader hangs, from its very start."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import sys, time\nif 'botyard.formats.reading' in sys.orig_argv: time.sleep(600)\n"
+        "import sys, time\nif 'botyard.formats.reading:main' in sys.orig_argv: time.sleep(600)\n"
     )
     (tmp_path / "good.map").write_text(SMALL)
     port, left = free_port(2), tmp_path / "t"
