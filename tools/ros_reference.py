@@ -32,7 +32,14 @@ async def offered(profile: str) -> list[tuple[str, str, str, str]]:
     spec = find_robot("p3dx-equipped").fitted(FiducialFinderSpec()).fitted(BlobFinderSpec())
     sim.add_robot(spec, "ann", pose=(10.0, 14.0, 0.0))
     parts = compose(sim)
-    graph = RosGraph(parts.hub, parts.control, parts.maps.cells, types(), profile=profile)
+    graph = RosGraph(
+        parts.hub,
+        parts.control,
+        parts.maps.cells,
+        types(),
+        profile=PROFILES[profile],
+        is_localized="initialpose" in PROFILES[profile].robot,
+    )
     return list(graph.describe())
 
 

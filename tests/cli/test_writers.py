@@ -60,6 +60,7 @@ COMMANDS: dict[str, tuple[Callable[[], Sequence[str]], Sequence[str]]] = {
     "pictures of maps": (lambda: ("maps", "in.map", "--png", "."), ["in.png.made"]),
     "pictures of models": (lambda: ("models", "amigo", "--png", "."), ["amigo.png"]),
     "parameter files": (lambda: ("models", "amigo", "--parameter-files", "."), ["amigo.p"]),
+    "robot descriptions": (lambda: ("models", "amigo", "--urdf", "."), ["amigo.urdf"]),
     "traffic generate": (lambda: ("traffic", "generate", "ring", "-n", "4", "-o", "a.json"), ["a.json"]),
     "traffic convert": (lambda: ("traffic", "convert", "plan.txt", "a.json"), ["a.json"]),
     "traffic result": (lambda: traffic("--result", "a.json"), ["a.json"]),

@@ -31,6 +31,7 @@ from botyard.sim.simulation import Simulation
             ("/AMRISim_ann", "/AMRISim_ann/odom", "base_link"),
             ("/AMRISim_ann", "/AMRISim_ann/odom", "ann/base_link"),
         ),
+        ("nav2", ("/botyard", "/odom", "base_link"), ("/botyard", "/ann/odom", "base_link")),
         ("stage", ("/stageros", "/odom", "base_link"), ("/stageros", "/ann/odom", "ann/base_link")),
         ("rosaria", ("/RosAria", "/RosAria/odom", "base_link"), ("/ann/RosAria", "/ann/RosAria/odom", "ann/base_link")),
     ],
@@ -45,6 +46,7 @@ def test_names_of_a_robot(profile: str, alone: tuple[str, ...], several: tuple[s
     ("profile", "only", "several", "frames"),
     [
         ("default", "base_scan", ["base_scan", "base_scan_1"], ["base_laser", "base_laser_1"]),
+        ("nav2", "scan", ["scan", "scan_1"], ["base_scan", "base_scan_1"]),
         ("amrisim", "", [], ["base_laser", "base_laser_1"]),
         ("stage", "base_scan", ["base_scan_0", "base_scan_1"], ["base_laser_link", "base_laser_link_1"]),
         ("rosaria", "lms2xx_1_laserscan", ["lms2xx_1_laserscan", "lms2xx_2_laserscan"], ["base_laser", "base_laser_1"]),
@@ -66,6 +68,23 @@ def test_topics_and_frames_of_lasers(profile: str, only: str, several: list[str]
         at = {t.child: t.pose for t in topics.static_transforms()}
         assert [at[names.frame_id(f)] for f in frames[:count]] == [laser.pose for laser in mounted]
         assert at[names.frame_id("sonar")] == Pose()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(
+    ("frames", "prefix", "tf"),
+    [("plain", "", {True: "own", False: "own"}), ("prefixed", "ann/", {True: "/tf", False: "/tf"})],
+)
+def test_frames_are_plain_or_prefixed_with_every_names(
+    profile: str, frames: str, prefix: str, tf: dict[bool, str]
+) -> None:
+    """Nav2 wants plain frames, and transforms in the robot's namespace; others want one tree of all robots."""
+    for alone in (True, False):
+        names = names_of("ann", PROFILES[profile].with_frames(frames), alone)
+        assert names.frame_id("odom") == f"{prefix}odom"
+        assert names.tf == (names.topic("tf") if tf[alone] == "own" else tf[alone])
+    nav2 = names_of("ann", "nav2", True), names_of("ann", "nav2", False)
+    assert [n.tf for n in nav2] == ["/tf", "/ann/tf"]
 
 
 def test_a_sensor_is_read_as_long_as_one_of_its_topics_is() -> None:

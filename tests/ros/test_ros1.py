@@ -95,7 +95,9 @@ def test_messages_say_what_is_so(world: Ros1World) -> None:
     grid = first["/map"]["info"]
     assert (grid["resolution"], grid["width"] * grid["resolution"]) == pytest.approx((0.05, 40.0), abs=0.2)
     frames = {(t["header"]["frame_id"], t["child_frame_id"]) for t in first["/tf"]["transforms"]}
-    assert frames == {("ann/odom", "ann/base_link"), ("bob/odom", "bob/base_link")}
+    moved = [(f"{n}/odom", f"{n}/base_link") for n in ("ann", "bob")]
+    rolled = [(f"{n}/base_link", f"{n}/{side}_wheel") for n in ("ann", "bob") for side in ("left", "right")]
+    assert frames == {*moved, *rolled}
     assert ("ann/base_link", "ann/base_laser") in {
         (t["header"]["frame_id"], t["child_frame_id"]) for t in first["/tf_static"]["transforms"]
     }

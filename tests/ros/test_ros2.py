@@ -59,7 +59,10 @@ def test_fast_dds_reads_and_drives(world2: Ros2World) -> None:
     assert got.last("/ann/motors_state", BOOL).data
     grid = got.last("/map", MAP)
     assert len(grid.data) == grid.info.width * grid.info.height > 10_000
-    assert {t.child_frame_id for t in got.last("/tf", TF).transforms} == {"ann/base_link", "bob/base_link"}
+    parts = ("base_link", "left_wheel", "right_wheel")
+    assert {t.child_frame_id for t in got.last("/tf", TF).transforms} == {
+        f"{n}/{p}" for n in ("ann", "bob") for p in parts
+    }
     assert "ann/base_laser" in {t.child_frame_id for t in got.last("/tf_static", TF).transforms}
     users = dict(re.findall(r"WRITER (rt/\S+) \S+ (\S+)", text))
     assert users["rt/ann/odom"] == f"typehash={STORE.hash_rihs01(ODOMETRY)};"

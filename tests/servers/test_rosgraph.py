@@ -13,6 +13,7 @@ import pytest
 from botyard.app.compose import compose
 from botyard.engine.commands import EnableMotors
 from botyard.interfaces.ros.graph import EncodedMessage, RosGraph
+from botyard.model.rosmessages import OWN
 from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
@@ -258,7 +259,7 @@ def test_names_that_come_to_one_in_ros_are_told_apart(profile: str, caplog: pyte
     async def run() -> None:
         sim, hub, first = made(0)
         first.close()
-        graph = RosGraph(hub, first._control, first._cells, types(), profile=profile)
+        graph = RosGraph(hub, first._control, first._cells, types(), profile=PROFILES[profile])
         robots = ["a b", "a_b", "a-b", "a_b_2", "\u673a\u5668", "\u4eba\u4e00", "r___", "botyard", "1", "r_1"]
         for k, name in enumerate(robots):
             sim.add_robot("p3dx", name, pose=(3.0 * k, 0.0, 0.0))
@@ -267,9 +268,9 @@ def test_names_that_come_to_one_in_ros_are_told_apart(profile: str, caplog: pyte
         names = [(name, paper.type_name) for name, paper in transport.papers if not name.startswith("/tf")]
         assert len(names) == len(set(names)), "nobody shares a topic or a service"
         sim.step()
-        frames = [t.child_frame_id for t in graph._tf(graph.stamp()).transforms]
-        assert len(frames) == len(set(frames)) == len(robots)
-        each = len(PARAMETERS) if profile in ("default", "rosaria") else 0
+        frames = [(r.names.tf, t.child) for r in graph._robots for t in r.transforms()]
+        assert len(frames) == len(set(frames)) >= len(robots)
+        each = len(PARAMETERS) if profile in (*OWN, "rosaria") else 0
         assert len(graph._parameters()) == 1 + len(robots) * each
         assert 'ROS: "a_b" would have the names of "a b": it is a_b_2 there' in caplog.text
         assert 'ROS: "botyard" would have the names of the simulator: it is botyard_2 there' in caplog.text
@@ -363,6 +364,99 @@ def test_parameters_come_and_go_with_their_robots() -> None:
         assert (change.name, change.value.double_value, len(events.sent)) == ("r0.trans_accel", 0.125, 3), (
             "by whatever way"
         )
+        graph.close()
+
+    asyncio.run(run())
+
+
+def nav2(
+    robots: int, *, is_localized: bool = False, has_map: bool | None = None, frames: str | None = None
+) -> tuple[Simulation, RosGraph]:
+    """A world as Nav2's bring-up expects it."""
+    sim, hub, first = made(robots)
+    first.close()
+    profile = PROFILES["nav2"].with_frames(frames)
+    return sim, RosGraph(
+        hub, first._control, first._cells, types(), profile=profile, is_localized=is_localized, has_map=has_map
+    )
+
+
+def test_nav2_has_plain_names_for_one_robot_and_namespaces_for_several() -> None:
+    async def run() -> None:
+        for count, prefixes in ((1, ["/"]), (2, ["/r0/", "/r1/"])):
+            _, graph = nav2(count)
+            transport = Recorder()
+            graph.add(transport)
+            for prefix in prefixes:
+                assert {f"{prefix}{n}" for n in ("scan", "odom", "tf", "tf_static", "robot_description")} <= set(
+                    transport.names
+                )
+            assert ("/tf" in transport.names) == (count == 1)
+            graph.close()
+        _, graph = nav2(2, frames="prefixed")
+        transport = Recorder()
+        graph.add(transport)
+        assert {"/tf", "/tf_static", "/r0/scan"} <= set(transport.names)
+        assert "/r0/tf" not in transport.names
+        for name, paper in (("r0", "/r0/odom"), ("r1", "/r1/odom")):
+            topic = transport[paper].topic
+            assert isinstance(topic, Topic)
+            message = topic.make(graph.stamp())
+            assert (message.header.frame_id, message.child_frame_id) == (f"{name}/odom", f"{name}/base_footprint")
+        graph.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("is_localized", "has_map", "expected"),
+    [(False, None, False), (True, None, True), (False, True, True), (True, False, False)],
+)
+def test_the_map_and_the_localization_are_left_to_others(
+    is_localized: bool, has_map: bool | None, expected: bool
+) -> None:
+    """AMCL, slam_toolbox and map_server would be contradicted: map → odom, ``initialpose`` and the map are offered only if asked for."""
+
+    async def run() -> None:
+        _, graph = nav2(2, is_localized=is_localized, has_map=has_map)
+        transport = Recorder()
+        graph.add(transport)
+        assert {"/r0/map", "/r1/map"} & set(transport.names) == ({"/r0/map", "/r1/map"} if expected else set())
+        assert ("/static_map" in transport.names) == expected
+        assert ("/r0/initialpose" in transport.names) == ("/r1/amcl_pose" in transport.names) == is_localized
+        tf = transport["/r0/tf"].topic
+        assert isinstance(tf, Topic)
+        pairs = {(t.header.frame_id, t.child_frame_id) for t in tf.make(graph.stamp()).transforms}
+        assert (("map", "odom") in pairs) == is_localized
+        assert ("odom", "base_footprint") in pairs
+        graph.close()
+
+    asyncio.run(run())
+
+
+def test_a_pose_that_is_said_is_believed_and_nonsense_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        sim, graph = nav2(1, is_localized=True)
+        transport = Recorder()
+        graph.add(transport)
+        said, believed = transport["/initialpose"].topic, transport["/amcl_pose"]
+        assert isinstance(said, Input)
+        believed.is_wanted = True
+        transport.changed()
+        step(sim, graph)
+        message = believed.sent[-1].message
+        assert (message.pose.pose.position.x, message.header.frame_id) == (pytest.approx(10.0), "map")
+        message.pose.pose.position.x = 12.5
+        said.take(message)
+        step(sim, graph)
+        assert believed.sent[-1].message.pose.pose.position.x == pytest.approx(12.5)
+        assert sim.robots["r0"].truth.x == pytest.approx(10.0), "nobody is moved by what it believes"
+        for x, frame in ((float("nan"), "map"), (1.0, "odom")):
+            message.pose.pose.position.x, message.header.frame_id = x, frame
+            said.take(message)
+            step(sim, graph)
+            assert graph._robots[0].frames.pose.x == pytest.approx(12.5)
+        assert caplog.text.count("initialpose: expected finite numbers") == 2
         graph.close()
 
     asyncio.run(run())

@@ -181,6 +181,11 @@ AMBF: Final = replace(
     byte_rate=16.0 * 2**20,  # states and commands of many objects at 1000 Hz
     work_share=0.5,
 )  # fmt: skip
+_ROS_FIELDS: Final = {
+    "names": "ros_names", "time": "ros_time", "frames": "ros_frames", "localization": "localization", "map": "ros_map",
+    "cmd_vel_timeout": "cmd_vel_timeout",
+}  # fmt: skip
+"""Options of all interfaces of ROS, which show the same graph."""
 ROSMASTER: Final = _built_in(
     "rosmaster",
     "a ROS 1 master in the simulator",
@@ -193,34 +198,26 @@ ROS1: Final = _built_in(
     is_asked=lambda o: o.ros1 or o.ros_master is not None
     or (o.ambf is not None and not (o.ros2 or o.ros_domain_id is not None or o.zenoh or o.zenoh_router)),
     asking={"ros1": True},
-    fields={"master": "ros_master", "wait": "ros_wait", "names": "ros_names", "time": "ros_time", "cmd_vel_timeout": "cmd_vel_timeout"},
+    fields={"master": "ros_master", "wait": "ros_wait", **_ROS_FIELDS},
 )  # fmt: skip
 ROS2: Final = _built_in(
     "ros2", "ROS 2 (DDS)", "ros2", serve=lambda run, it: run.ros.ros2_switch(it),
     is_asked=lambda o: o.ros2 or o.ros_domain_id is not None, asking={"ros2": True},
     step_s=lambda o: ROS2_STEP_S if o.ros2 or o.ros_domain_id is not None else None,
-    fields={
-        "domain": "ros_domain_id", "distro": "ros_distro", "names": "ros_names", "time": "ros_time", "cmd_vel_timeout": "cmd_vel_timeout",
-    },
+    fields={"domain": "ros_domain_id", "distro": "ros_distro", **_ROS_FIELDS},
 )  # fmt: skip
 ZENOH: Final = _built_in(
     "zenoh", "ROS 2 (Zenoh)", "zenoh", serve=lambda run, it: run.ros.zenoh_switch(it),
     is_asked=lambda o: o.zenoh or o.zenoh_router, asking={"zenoh": True},
     step_s=lambda o: ROS2_STEP_S if o.zenoh or o.zenoh_router else None,
-    fields={
-        "router": "zenoh_router", "domain": "ros_domain_id", "distro": "ros_distro", "names": "ros_names", "time": "ros_time",
-        "cmd_vel_timeout": "cmd_vel_timeout",
-    },
+    fields={"router": "zenoh_router", "domain": "ros_domain_id", "distro": "ros_distro", **_ROS_FIELDS},
 )  # fmt: skip
 ROSBRIDGE: Final = replace(
     _built_in(
         "rosbridge", "ROS by the rosbridge protocol", "ros", serve=lambda run, it: run.ros.rosbridge_switch(it),
         carrier=Carrier.WEBSOCKET, port=ROSBRIDGE_PORT,
         is_asked=lambda o: o.rosbridge is not None, asking={"rosbridge": ROSBRIDGE_PORT},
-        fields={
-            "port": "rosbridge", "token": "rosbridge_token", "distro": "ros_distro", "names": "ros_names", "time": "ros_time",
-            "cmd_vel_timeout": "cmd_vel_timeout",
-        },
+        fields={"port": "rosbridge", "token": "rosbridge_token", "distro": "ros_distro", **_ROS_FIELDS},
     ),
     clients=100,
 )  # fmt: skip

@@ -393,8 +393,22 @@ class RunOptions:
         help="The same, at this master; embedded: a master in the simulator (embedded:PORT).",
     )
     ros_names: str = option(
-        ROS, "--ros-names", kind=OneOf("default", "amrisim", "stage", "rosaria"), default="default", world=True, serve=True,
-        help="Names of topics, services and frames: /<robot>/…, or those of another program.",
+        ROS, "--ros-names", kind=OneOf("default", "nav2", "amrisim", "stage", "rosaria"), default="default", world=True, serve=True,
+        help="Names of topics, services and frames: /<robot>/…, those of Nav2's bring-up, or those of another program.",
+    )
+    ros_frames: str | None = option(
+        ROS, "--ros-frames", kind=OneOf("plain", "prefixed"), world=True, serve=True,
+        help="Frames and transforms of each robot in its namespace (plain), or /tf and frames <robot>/… for all. [default: as the names]",
+        about="Frames and transforms of each robot in its namespace (plain), or /tf and frames ``<robot>/…`` for all (prefixed).",
+    )
+    localization: str = option(
+        ROS, "--localization", kind=OneOf("truth", "none"), default="none", world=True, serve=True,
+        help="Who locates robots in the map: botyard, by their true poses, or a program such as AMCL or slam_toolbox (none).",
+    )
+    ros_map: str | None = option(
+        ROS, "--ros-map", kind=OneOf("on", "off"), world=True, serve=True,
+        help="Publish the map, or leave it to a map_server. [default: on; with names nav2 only with --localization truth]",
+        about="Publish the map, or leave it to a map_server.",
     )
     ros_time: str | None = option(
         ROS, "--ros-time", kind=OneOf("sim", "wall"), world=True, serve=True,

@@ -121,14 +121,16 @@ class RosInterfaces:
             from botyard.protocols.ros_messages.naming import PROFILES
 
             o = self._o
-            sim_time = o.ros_time == "sim" if o.ros_time else PROFILES[o.ros_names].sim_time
+            profile = PROFILES[o.ros_names].with_frames(o.ros_frames)
             self._graph = RosGraph(
                 self._yard.hub,
                 self._yard.control,
                 self._parts.maps.cells,
                 _types(o),
-                profile=o.ros_names,
-                sim_time=sim_time,
+                profile=profile,
+                is_localized=o.localization == "truth",
+                has_map=None if o.ros_map is None else o.ros_map == "on",
+                sim_time=o.ros_time == "sim" if o.ros_time else profile.sim_time,
                 timeout=o.cmd_vel_timeout,
             )
         return self._graph

@@ -32,11 +32,22 @@ from botyard.safefile import write_text
     metavar="FOLDER",
     help="Write ARIA's parameter file (.p) of each model there; clients of a new subclass need it.",
 )
+@click.option(
+    "--urdf",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write a description of each model there in ROS's format (URDF): its body, wheels, sensors and gripper.",
+)
 @max_read_option
 @FORCE
 @click.argument("names", nargs=-1)
 def command(
-    names: tuple[str, ...], png: Path | None, parameter_files: Path | None, max_read: tuple[str, ...], force: bool
+    names: tuple[str, ...],
+    png: Path | None,
+    parameter_files: Path | None,
+    urdf: Path | None,
+    max_read: tuple[str, ...],
+    force: bool,
 ) -> None:
     """List the robot models (or those NAMED, or of files: .p, .toml, .inc), with their size, speed and sensors."""
     budget = Budget().raised(max_read)
@@ -47,19 +58,41 @@ def command(
         from botyard.pictures.draw import render_robot
 
         write_pictures(png, ((s.name, render_robot(s)) for s in specs), force=force)
-
+    driven = [s for s in specs if s.drive]
+    if urdf is not None:
+        _write_urdf(urdf, driven, force)
     if parameter_files is not None:
-        parameter_files.mkdir(parents=True, exist_ok=True)
-        written: dict[Path, str] = {}
-        for spec in (s for s in specs if s.drive):
-            path = parameter_files / f"{file_stem(spec.pioneer.subclass.lower())}.p"
-            if path in written:
-                text = f"{shown(spec.name)}: clients look for {path.name}, as they do for {written[path]}, whose file is kept"
-                click.echo(f"botyard: warning: {text}", err=True)
-                continue
-            written[path] = shown(spec.name)
-            write_text(path, arparams.from_robot(spec), force=force)
-            click.echo(f"written: {path}")
+        _write_parameter_files(parameter_files, driven, force)
+
+
+def _write_urdf(folder: Path, specs: Sequence[RobotSpec], force: bool) -> None:
+    """Description files, with the names of Nav2's bring-up."""
+    from botyard.formats.urdf import to_urdf
+    from botyard.protocols.ros_messages.naming import PROFILES
+
+    profile = PROFILES["nav2"]
+    folder.mkdir(parents=True, exist_ok=True)
+    for spec in specs:
+        path = folder / f"{file_stem(spec.name)}.urdf"
+        write_text(path, to_urdf(spec, spec.name, profile=profile.name, footprint=profile.footprint), force=force)
+        click.echo(f"written: {path}")
+
+
+def _write_parameter_files(folder: Path, specs: Sequence[RobotSpec], force: bool) -> None:
+    """Parameter files of ARIA, by the subclass that clients look for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written: dict[Path, str] = {}
+    for spec in specs:
+        path = folder / f"{file_stem(spec.pioneer.subclass.lower())}.p"
+        if path in written:
+            text = (
+                f"{shown(spec.name)}: clients look for {path.name}, as they do for {written[path]}, whose file is kept"
+            )
+            click.echo(f"botyard: warning: {text}", err=True)
+            continue
+        written[path] = shown(spec.name)
+        write_text(path, arparams.from_robot(spec), force=force)
+        click.echo(f"written: {path}")
 
 
 def _models_of(name: str, budget: Budget) -> Sequence[RobotSpec]:

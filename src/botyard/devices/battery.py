@@ -14,6 +14,7 @@ from botyard.engine.tables import NOBODY, Column, Row, Table, cell
 from botyard.model.devices import Device, Field, PioneerFields, RosMessage
 from botyard.model.readings import ChargeState
 from botyard.model.robot import BatterySpec
+from botyard.model.rosmessages import OWN
 from botyard.units import TWO_PI, to_int_saturated
 
 if TYPE_CHECKING:
@@ -276,7 +277,7 @@ def _message(spec: BatterySpec, found: BatteryReading) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_ARIA: Final = ("default", "rosaria")
+_ARIA: Final = (*OWN, "rosaria")
 BATTERY: Final = Device(
     name="battery",
     part="electrics.battery",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from botyard.model.devices import AriaKey, Device, DeviceSpec, Field, PioneerFields, RosMessage, parameter
+from botyard.model.rosmessages import OWN
 
 if TYPE_CHECKING:
     from botyard.devices.view import View
@@ -117,7 +118,7 @@ BUMPERS: Final = Device(
         definitions={
             "rosaria/BumperState": "std_msgs/Header header\nbool[] front_bumpers\nbool[] rear_bumpers",
         },
-        profiles=("default", "rosaria"),
+        profiles=(*OWN, "rosaria"),
     ),
     pioneer=PioneerFields(
         report=_bits, config=lambda spec: {"front_bumpers": spec.front, "rear_bumpers": spec.rear}, is_by_touch=True

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from botyard.model.devices import Device, DeviceSpec, Field, PioneerFields, RosMessage
+from botyard.model.devices import Device, DeviceSpec, Field, PioneerFields
 
 if TYPE_CHECKING:
     from botyard.devices.view import View
@@ -66,23 +66,13 @@ def _read(_: EncodersSpec, view: View) -> list[Wheel]:
     return wheels((forward, turned), (v, w), robot.pioneer.half_track, robot.wheel_radius)
 
 
-def _message(_: EncodersSpec, found: list[Wheel]) -> dict[str, Any]:
-    """sensor_msgs/JointState."""
-    return {
-        "name": [f"{wheel.name}_wheel_joint" for wheel in found],
-        "position": [wheel.angle for wheel in found],
-        "velocity": [wheel.rate for wheel in found],
-    }
-
-
 ENCODERS: Final = Device(
     name="encoders",
-    about="joint states of the driven wheels",
+    about="how far the driven wheels have come",
     spec=EncodersSpec,
     read=_read,
     fields=(Field("wheel", kind=str), Field("distance", "m"), Field("speed", "m/s")),
     rows=lambda found: [wheel[:3] for wheel in found],
-    ros=RosMessage(topic="joint_states", type_name="sensor_msgs/JointState", fields=_message, frame=None),
     pioneer=PioneerFields(wheels=lambda _, found: (found[0].distance, found[1].distance)),
     on_page=False,
 )

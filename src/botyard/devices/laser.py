@@ -38,7 +38,7 @@ def _scans(topic: str, frame: str, profile: str, *, is_open: bool = False) -> Ro
     def message(_: LaserSpec, scan: LaserScan) -> dict[str, Any]:
         return {
             "angle_min": scan.angle_min, "angle_max": scan.angle_max, "angle_increment": scan.angle_increment, "scan_time": scan.scan_time,
-            "range_min": scan.range_min, "range_max": scan.range_max, "ranges": beams.ranges(scan.ranges, scan.intensities),
+            "range_min": scan.range_min, "range_max": scan.range_max, "ranges": beams.ranges(scan.ranges, scan.intensities, scan.range_min),
             "intensities": scan.intensities.astype(np.float32),
         }  # fmt: skip
 
@@ -59,6 +59,7 @@ LASER: Final = Device(
     beams=lambda spec, errs: [laser_bundle(spec, errs)],
     ros=(
         _scans("base_scan{others}", "base_laser{others}", "default", is_open=True),
+        _scans("scan{others}", "base_scan{others}", "nav2", is_open=True),
         _scans("base_scan{several}", "base_laser_link{others}", "stage"),
         _scans("{type}_{number}_laserscan", "base_laser{others}", "rosaria"),
     ),

@@ -12,7 +12,7 @@ from botyard.model.beams import Bundle
 from botyard.model.devices import Device, Field, PioneerFields, RosFrame, RosMessage
 from botyard.model.obstacles import Visible
 from botyard.model.readings import SonarReadings
-from botyard.model.rosmessages import EndPoints, Rays, point_cloud, point_cloud2
+from botyard.model.rosmessages import OWN, EndPoints, Rays, point_cloud, point_cloud2
 from botyard.model.sensors import SonarSpec
 
 STREAM = 8
@@ -85,7 +85,7 @@ SONAR: Final = Device(
     beams=sonar_bundles,
     senses=Visible.SONAR,
     # AMRISim leaves out readings without an echo, ROSARIA does not
-    ros=(*_clouds("", "default", "amrisim", far_echoes=False), *_clouds("sonar", "rosaria", far_echoes=True)),
+    ros=(*_clouds("", *OWN, "amrisim", far_echoes=False), *_clouds("sonar", "rosaria", far_echoes=True)),
     frames=(RosFrame("sonar"),),
     pioneer=PioneerFields(config=lambda _: {"front_sonar": 1, "rear_sonar": 1}),
     layer="sonar",

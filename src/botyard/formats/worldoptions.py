@@ -38,7 +38,10 @@ class WorldOptions(msgspec.Struct, kw_only=True, rename="kebab", omit_defaults=T
     odom_error_mode: Literal["random_each_update", "random_init", "constant", "none"] | UnsetType = UNSET
     robot_factory: Annotated[list[_ModelName], Meta(max_length=MAX_FACTORIES)] | UnsetType = UNSET
     robot_name: _Name = UNSET
-    ros_names: Literal["default", "amrisim", "stage", "rosaria"] | UnsetType = UNSET
+    localization: Literal["truth", "none"] | UnsetType = UNSET
+    ros_frames: Literal["plain", "prefixed"] | UnsetType = UNSET
+    ros_map: Literal["on", "off"] | UnsetType = UNSET
+    ros_names: Literal["default", "nav2", "amrisim", "stage", "rosaria"] | UnsetType = UNSET
     ros_time: Literal["sim", "wall"] | UnsetType = UNSET
     ambf_namespace: _Name = UNSET
     seed: _Seed | UnsetType = UNSET

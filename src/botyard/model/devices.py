@@ -32,7 +32,7 @@ from botyard.model.beams import Bundle
 from botyard.model.filetables import TableError, checked, file_table
 from botyard.model.obstacles import Visible
 from botyard.model.parameters import Parameter, parameter, parameters_of, range_problems
-from botyard.model.rosmessages import RosFrame, RosMessage
+from botyard.model.rosmessages import OWN, RosFrame, RosMessage
 from botyard.names import is_name, shown
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class Command(Generic[S]):
     columns: Callable[[float], Mapping[str, Any]]
     unit: str = ""
     about: str = ""
-    profiles: tuple[str, ...] = ("default",)
+    profiles: tuple[str, ...] = OWN
 
     def __post_init__(self) -> None:
         """Validate the name. ModelError: it is none."""

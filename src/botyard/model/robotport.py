@@ -83,6 +83,16 @@ class BodyColumns(Protocol):
         ...
 
     @property
+    def path(self) -> NDArray[np.float64]:
+        """Signed way by odometry, (n, 2): forward, m, and turned, rad."""
+        ...
+
+    @property
+    def odom_frame(self) -> NDArray[np.float64]:
+        """Origins of odometry in the world, as of when odometry was last set, (n, 3): m, m, rad."""
+        ...
+
+    @property
     def motors(self) -> NDArray[np.int8]:
         """1: the motors are on, (n,)."""
         ...
@@ -231,6 +241,11 @@ class Gripper(Protocol):
         """Move the lift for a while: up for a positive time, s, down for a negative one."""
         ...
 
+    @property
+    def positions(self) -> tuple[float, float, float]:
+        """Where left and right paddle are, m from the middle line, and the lift, 0 … 1."""
+        ...
+
 
 class DeviceReader(Protocol):
     """A further sensor of a robot; see `botyard.devices.view.DeviceReader`."""
@@ -285,6 +300,11 @@ class Fleet(Protocol):
     @property
     def layout(self) -> int:
         """Version of the layout: changes when rows of robots or offsets of readings change."""
+        ...
+
+    @property
+    def odometry_variances(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Mean squares of the proportional errors of odometry by axis, (n, 3), and whether they are drawn anew in every step, (n,)."""
         ...
 
     @property

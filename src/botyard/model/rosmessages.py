@@ -17,6 +17,8 @@ S = TypeVar("S")
 R = TypeVar("R")
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 SCAN: Final = "sensor_msgs/LaserScan"
+OWN: Final = ("default", "nav2")
+"""The name profiles of botyard itself: with all that it has to offer, while the others have what those programs have."""
 CLOUDS: Final = ("sensor_msgs/PointCloud", "sensor_msgs/PointCloud2")
 """Types of messages with points."""
 
@@ -104,15 +106,23 @@ class ScanArrays(NamedTuple):
     Attributes
     ----------
     is_open : bool
-        Ranges are infinite where nothing was met (REP-117); else they are those that were read.
+        Ranges are infinite where nothing was met, and negative infinite where something is nearer than the laser measures (REP-117);
+        else they are those that were read.
     """
 
     is_open: bool
 
-    def ranges(self, ranges: NDArray[np.float64], returns: NDArray[np.int16]) -> NDArray[np.float32]:
-        """Ranges as they stand in the message, of ranges, (n,) m, and laser returns, (n,)."""
+    def ranges(
+        self, ranges: NDArray[np.float64], returns: NDArray[np.int16], range_min: float = 0.0
+    ) -> NDArray[np.float32]:
+        """Ranges as they stand in the message, of ranges, (n,) m, laser returns, (n,), and the least range, m, which nearer things read."""
         short = ranges.astype(np.float32)
-        return np.where(returns == 0, np.float32(np.inf), short) if self.is_open else short
+        return without_near(np.where(returns == 0, np.float32(np.inf), short), range_min) if self.is_open else short
+
+
+def without_near(ranges: NDArray[np.float32], range_min: float) -> NDArray[np.float32]:
+    """Ranges, (n,) m, with negative infinity for those at the least range, m (REP-117); 0: a laser that measures from its origin on."""
+    return np.where(ranges <= np.float32(range_min), np.float32(-np.inf), ranges) if range_min > 0.0 else ranges
 
 
 class EndPoints(NamedTuple):
@@ -184,7 +194,7 @@ class RosMessage(Generic[S, R]):
     fields: Callable[[S, R], Mapping[str, Any] | None]
     definitions: Mapping[str, str] = field(default_factory=dict)
     frame: str | None = ""
-    profiles: tuple[str, ...] = ("default",)
+    profiles: tuple[str, ...] = OWN
     period: float = 0.0
     about: str = ""
     version: Callable[[R], Hashable] | None = None
@@ -200,5 +210,6 @@ class RosMessage(Generic[S, R]):
 
 
 __all__ = [
-    "CLOUDS", "SCAN", "EndPoints", "Place", "Rays", "RosFrame", "RosMessage", "ScanArrays", "point_cloud", "point_cloud2",
+    "CLOUDS", "OWN", "SCAN", "EndPoints", "Place", "Rays", "RosFrame", "RosMessage", "ScanArrays", "point_cloud", "point_cloud2",
+    "without_near",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments, elementwise
 from botyard.engine.commands import SetVelocities
-from botyard.engine.layout import F8, I2, I8, State
+from botyard.engine.layout import F8, I2, I8, OdometryErrorMode, State
 from botyard.errors import ArgumentError, CommandError
 from botyard.feed import Subject
 from botyard.handle import Handle
@@ -182,6 +182,20 @@ class Fleet(Handle):
     def layout(self) -> int:
         """Version of the layout: changes when rows of bodies or offsets of readings change."""
         return self._sim.feed.last(Subject.BODIES, Subject.READINGS)
+
+    @property
+    def odometry_variances(self) -> tuple[F8, NDArray[np.bool_]]:
+        """Mean squares of the proportional errors of odometry of all bodies, (n, 3), and which are drawn anew in every step, (n,).
+
+        An error that is drawn evenly from low … high has the mean square (low² + low·high + high²) / 3; a constant one is known.
+        """
+        state = self.state
+        mode, low, high, error = state.err_mode, state.err_lo, state.err_hi, state.err
+        is_anew = mode == OdometryErrorMode.RANDOM_EACH_UPDATE
+        is_drawn = is_anew | (mode == OdometryErrorMode.RANDOM_INIT)
+        squares = np.where(is_drawn[:, None], (low * low + low * high + high * high) / 3.0, error * error)
+        squares[mode == OdometryErrorMode.PERFECT] = 0.0
+        return squares, is_anew
 
     @property
     def is_exact(self) -> bool:

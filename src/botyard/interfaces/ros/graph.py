@@ -6,6 +6,7 @@ A message is made only if a transport has a subscriber for it, and encoded once 
 from __future__ import annotations
 
 import logging
+import math
 import time as wall
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -41,11 +42,13 @@ from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.interfaces.ros.mapcells import MapCells
 from botyard.interfaces.ros.simulation_interfaces import RosSimulator
+from botyard.interfaces.ros.transforms import Transforms, description
 from botyard.model.world import THING
 from botyard.names import shown
 from botyard.protocols.ros_messages.actions import ActionServer
+from botyard.protocols.ros_messages.frames import MAP
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform, yaw_of
-from botyard.protocols.ros_messages.naming import NODE, PROFILES, Names, graph_name, names_of
+from botyard.protocols.ros_messages.naming import NODE, PROFILES, Names, Profile, graph_name, names_of
 from botyard.protocols.ros_messages.parameters import Parameters, Value
 from botyard.protocols.ros_messages.reconfigure import MAX_RAMP, PARAMETERS, Reconfigure
 from botyard.protocols.ros_messages.robot import DIAGNOSTICS_PERIOD, Driver, Input, RobotTopics, Service, Topic
@@ -295,8 +298,12 @@ class RosGraph:
         The map as an occupancy grid.
     types : Types
         Message types.
-    profile : str
-        Naming profile, see `botyard.protocols.ros_messages.naming`.
+    profile : Profile
+        What is offered, and its names, see `botyard.protocols.ros_messages.naming`.
+    is_localized : bool
+        botyard stands in for a localization: it sends map → odom, and listens to ``initialpose``.
+    has_map : bool, optional
+        It publishes the map; if it is not given, where the profile says so, and where botyard stands in for a localization.
     sim_time : bool
         Stamps are simulated time, which /clock publishes; else wall time.
     timeout : float
@@ -310,7 +317,9 @@ class RosGraph:
         cells: MapCells,
         types: Types,
         *,
-        profile: str = "default",
+        profile: Profile = PROFILES["default"],
+        is_localized: bool = False,
+        has_map: bool | None = None,
         sim_time: bool = True,
         timeout: float = CMD_VEL_TIMEOUT,
     ) -> None:
@@ -319,14 +328,16 @@ class RosGraph:
         self._cells = cells
         self._sim = hub.sim
         self.types = types
-        self.profile = PROFILES[profile]
+        self.profile = profile
         self.sim_time = sim_time
         self._timeout = timeout
         self._m = Messages(types)
-        self._data = StepData()
+        self._data = StepData(is_localized)
         self._transports: list[Transport] = []
         self._bodies = -1
-        self._maps = not self._sim.scene.source.startswith("ros:")  # otherwise another program publishes it
+        self._maps = (is_localized or "map" in profile.world) if has_map is None else has_map
+        if self._sim.scene.source.startswith("ros:"):
+            self._maps = False  # another program publishes it
         self._members: dict[str, _Member] = {}
         self._drivers = Fence(log, "a command by ROS")
         self._stale = True
@@ -334,6 +345,8 @@ class RosGraph:
         self._steps: ActionServer | None = None
         self._own_parameters: Parameters | None = None
         self._world = self._world_member()
+        self._robots: list[RobotTopics] = []
+        """Of all members."""
         self._log = _LogLines()
         logging.getLogger("botyard").addHandler(self._log)
         hub.attach(self)
@@ -423,6 +436,7 @@ class RosGraph:
                     self._offer(member, transport)
         if self._own_parameters is not None:
             self._own_parameters.events.publish()  # robots come and go with their parameters
+        self._robots = [member.robot for member in self._members.values() if member.robot is not None]
 
     def _unique_ros_name(self, robot: str) -> str:
         """A unique ROS name for a robot: ROS allows fewer characters, so that different names could become equal."""
@@ -437,10 +451,10 @@ class RosGraph:
 
     def _robot_member(self, robot: Robot, alone: bool) -> _Member:
         ros_name = self._unique_ros_name(robot.name)
-        names = names_of(ros_name, self.profile.name, alone)
+        names = names_of(ros_name, self.profile, alone)
         port = self._control.do(ROS, TakeRobot(robot=robot.name))
         topics = RobotTopics(port, names, self._m, self.types, self._data)
-        offered = topics.topics()
+        offered = [*topics.topics(), *self._topics_for_views(topics)]
         for device, problem in topics.problems.items():
             log.warning("%s: ROS does not show %s: %s", robot.name, device, problem)
 
@@ -470,6 +484,10 @@ class RosGraph:
             ("enable_motors_cmd", "std_msgs/Bool", lambda m: driver.enable(bool(m.data)), "motors on or off", None),
             ("set_pose", "geometry_msgs/PoseStamped", put, "put it there", Place),
         )
+        if self._data.frames.is_localized:
+            estimate = "the robot believes to be there; --localization then errs by as much"
+            believe = partial(self._believe, topics)
+            about += (("initialpose", "geometry_msgs/PoseWithCovarianceStamped", believe, estimate, None),)
         inputs = [
             Input(names.topic(name), kind, act, text, operation=operation)
             for name, kind, act, text, operation in about
@@ -537,26 +555,19 @@ class RosGraph:
     def _world_member(self) -> _Member:
         node, offered = self.profile.world_node, self.profile.world
         topics = [
-            Topic("/tf", "tf2_msgs/TFMessage", self._tf, "odom → base_link of every robot", queue=100),
-            Topic("/tf_static", "tf2_msgs/TFMessage", self._tf_static, "base_link → sensors", version=self._latched_robots),
             Topic("/rosout", "rosgraph_msgs/Log", self._log_line, "warnings and errors of the simulator", queue=100, only="ros1"),
             Topic("/rosout", "rcl_interfaces/Log", self._log_line2, "warnings and errors of the simulator", queue=100, only="cdr"),
         ]  # fmt: skip
         services: list[Service] = []
         inputs: list[Input] = []
+        if not self.profile.has_own_tf:
+            # simulation_interfaces calls the frame of the world so
+            fixed = [Transform("world", MAP, Pose())] if "control" in offered else []
+            topics += Transforms(self.types, self._m, "/tf", lambda: self._robots, fixed).topics()
         if self.sim_time and "clock" in offered:
             topics.append(Topic("/clock", "rosgraph_msgs/Clock", self._clock, "simulated time", queue=1))
         if "map" in offered and self._maps:
-            topics.append(
-                Topic(
-                    "/map",
-                    "nav_msgs/OccupancyGrid",
-                    self._map,
-                    "the static map",
-                    version=lambda: self._cells.version,
-                    queue=1,
-                )
-            )
+            topics.append(self._map_topic("/map"))
         if "diagnostics" in offered:
             topics.append(
                 Topic(
@@ -604,6 +615,31 @@ class RosGraph:
             act()
 
         self._hub.background.start(work(), "a goal of an action")
+
+    def _map_topic(self, name: str) -> Topic:
+        kind = "nav_msgs/OccupancyGrid"
+        return Topic(name, kind, self._map, "the static map", version=lambda: self._cells.version, queue=1)
+
+    def _topics_for_views(self, topics: RobotTopics) -> list[Topic]:
+        """What programs need to show a robot and to steer by its map, beside its own topics."""
+        names, found = topics.names, []
+        if names.profile.has_own_tf:
+            found += Transforms(self.types, self._m, names.tf, lambda: [topics]).topics()
+        if names.offers("robot_description"):
+            found.append(description(topics, self._m))
+        if names.offers("map") and self._maps:
+            found.append(self._map_topic(names.topic("map")))
+        return found
+
+    def _believe(self, topics: RobotTopics, message: Any) -> None:
+        """``initialpose``."""
+        place, frame = message.pose.pose, str(message.header.frame_id)
+        pose = Pose(float(place.position.x), float(place.position.y), yaw_of(place.orientation))
+        if frame not in ("", MAP) or not all(map(math.isfinite, pose)):
+            text = f'initialpose: expected finite numbers in the frame "{MAP}", found {tuple(pose)} in "{shown(frame)}"'
+            log.warning("%s: %s", topics.port.name, text)
+            return
+        topics.frames.set_pose(pose)
 
     def _world_inputs(self, node: str) -> list[Input]:
         def listen(name: str, kind: str, act: Callable[[Any], None], about: str, operation: type[Any]) -> Input:
@@ -688,19 +724,6 @@ class RosGraph:
         """Time stamp of the present state."""
         return Stamp.of_us(self._sim.snapshot.time_us) if self.sim_time else Stamp.of_seconds(wall.time())
 
-    def _tf(self, stamp: Stamp) -> Any:
-        return self._m.tf(stamp, [m.robot.transform() for m in self._members.values() if m.robot is not None])
-
-    def _latched_robots(self) -> Hashable:
-        """Version of /tf_static."""
-        return tuple(self._members.values())
-
-    def _tf_static(self, stamp: Stamp) -> Any:
-        sensors = [t for m in self._members.values() if m.robot is not None for t in m.robot.static_transforms()]
-        # simulation_interfaces calls the frame of the world so
-        world = [Transform("world", "map", Pose())] if "control" in self.profile.world else []
-        return self._m.tf(stamp, [*world, *sensors])
-
     def _log_line(self, stamp: Stamp) -> Any:
         """One line per step, so that a flood of lines does not delay other topics."""
         if not self._log.ros1:
@@ -768,8 +791,8 @@ class RosGraph:
         """Called after a step: publish the topics that are due and have subscribers."""
         if not self._transports:
             return
-        self._data.forget()
         self._sync()
+        self._data.forget()
         stamp, time_us = self.stamp(), self._sim.snapshot.time_us
         if self._steps is not None:
             self._steps.expire()

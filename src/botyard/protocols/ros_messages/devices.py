@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from botyard.errors import WorldError
+from botyard.model.links import frames_of, places
 from botyard.model.robotport import DeviceReader, Fleet, RobotPort
 from botyard.model.rosmessages import EndPoints, Place, RosMessage, ScanArrays
 from botyard.names import shown
@@ -27,13 +27,8 @@ class Shown(NamedTuple):
 
 def placed_devices(port: RobotPort) -> Iterator[tuple[DeviceReader, Place]]:
     """The devices of a robot, each with its place among those of its kind."""
-    count = Counter(reader.kind.name for reader in port.devices.values())
-    before = Counter[str]()
-    for name, reader in port.devices.items():
-        kind = reader.kind.name
-        model = getattr(reader.spec, "type_name", "")
-        yield reader, Place(before[kind], count[kind], name.removeprefix(kind), model)
-        before[kind] += 1
+    readers = port.devices
+    return zip(readers.values(), places((name, reader.spec) for name, reader in readers.items()), strict=True)
 
 
 def shown_devices(port: RobotPort, names: Names) -> Iterator[Shown]:
@@ -66,12 +61,9 @@ def device_transforms(port: RobotPort, names: Names, base: str) -> list[Transfor
     """Transforms base_link → frames of devices."""
     found: dict[str, Transform] = {}
     for reader, place in placed_devices(port):
-        kind, profile = reader.kind, names.profile.name
-        frames = [f.name for f in kind.frames if not f.profiles or profile in f.profiles]
-        frames += [ros.frame for ros in kind.ros_messages if ros.frame and profile in ros.profiles]
-        for frame in frames:
-            child = names.frame_id(place.named(frame))
-            found[child] = Transform(base, child, kind.mounting(reader.spec))
+        for frame in frames_of(reader.kind, place, names.profile.name):
+            child = names.frame_id(frame)
+            found.setdefault(child, Transform(base, child, reader.kind.mounting(reader.spec)))
     return [*found.values()]
 
 
@@ -140,7 +132,7 @@ class Encoders:
             if template is None:
                 made.clear()
                 template = made[fleet.layout] = QuickScan(types, make)
-            return template.bytes(wire, stamp, *data.scan(fleet, span, beams.is_open))
+            return template.bytes(wire, stamp, *data.scan(fleet, span, beams.is_open, template.range_min))
 
         return quick
 

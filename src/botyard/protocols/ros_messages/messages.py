@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from botyard.elementary import cosine_sine
 from botyard.geometry import Pose, Twist, yaw_of_quaternion
@@ -15,7 +15,8 @@ from botyard.model.raster import Raster
 from botyard.protocols.ros_messages.types import Types
 
 F4 = np.float32
-_NO_COVARIANCE: Final = np.zeros(36)
+Covariances = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Covariances of a pose and of a velocity, 36 numbers each."""
 
 
 def _diagonal(*values: float) -> NDArray[np.float64]:
@@ -24,6 +25,7 @@ def _diagonal(*values: float) -> NDArray[np.float64]:
     return matrix
 
 
+NO_COVARIANCE: Final = np.zeros(36)
 ODOMETRY_COVARIANCE: Final = _diagonal(1e-3, 1e-3, 1e6, 1e6, 1e6, 1e3)
 """Covariance of odometry's poses and velocities: x and y are measured; z, roll and pitch are not (values of the p2os driver)."""
 TRUTH_COVARIANCE: Final = _diagonal(1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9)
@@ -54,11 +56,26 @@ class Stamp(NamedTuple):
 
 
 class Transform(NamedTuple):
-    """The pose of a child frame in its parent."""
+    """The pose of a child frame in its parent, m and rad, and its height, m."""
 
     parent: str
     child: str
     pose: Pose
+    z: float = 0.0
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Translation and quaternion: x, y, z, m, and x, y, z, w."""
+        w, z = cosine_sine(self.pose.th / 2.0)
+        return self.pose.x, self.pose.y, self.z, 0.0, 0.0, z, w
+
+
+class Placed(NamedTuple):
+    """A transform by its numbers: translation and quaternion, as `Transform.values`."""
+
+    parent: str
+    child: str
+    values: tuple[float, ...]
 
 
 def yaw_of(turn: Any) -> float:
@@ -117,24 +134,36 @@ class Messages:
         twist: Twist,
         frame: str,
         child: str,
-        *,
-        exact: bool = False,
-        covariance: bool = True,
+        covariances: Covariances,
     ) -> Any:
-        """nav_msgs/Odometry: a pose in `frame`, a velocity in `child`; `exact`: ground truth."""
-        spread = (TRUTH_COVARIANCE if exact else ODOMETRY_COVARIANCE) if covariance else _NO_COVARIANCE
-        motion = self.twist(twist)
+        """nav_msgs/Odometry: a pose in `frame`, a velocity in `child`, and the covariances of both."""
+        of_pose, of_twist = covariances
         return self._odometry(
-            self.header(stamp, frame), child, self._pose_cov(self.pose(pose), spread), self._twist_cov(motion, spread)
+            self.header(stamp, frame),
+            child,
+            self._pose_cov(self.pose(pose), of_pose),
+            self._twist_cov(self.twist(twist), of_twist),
         )
 
-    def tf(self, stamp: Stamp, transforms: Iterable[Transform]) -> Any:
+    def tf(self, stamp: Stamp, transforms: Iterable[Transform | Placed]) -> Any:
         """tf2_msgs/TFMessage."""
         made = []
-        for parent, child, pose in transforms:
-            place = self._transform(self._vector(pose.x, pose.y, 0.0), self._turn(pose.th))
-            made.append(self._stamped(self.header(stamp, parent), child, place))
+        for one in transforms:
+            values = one.values
+            place = self._transform(self._vector(*values[:3]), self._quaternion(*values[3:]))
+            made.append(self._stamped(self.header(stamp, one.parent), one.child, place))
         return self._tf(made)
+
+    def located(self, stamp: Stamp, pose: Pose, frame: str, covariance: NDArray[np.float64]) -> Any:
+        """geometry_msgs/PoseWithCovarianceStamped."""
+        kind = self._types("geometry_msgs/PoseWithCovarianceStamped")
+        return kind(self.header(stamp, frame), self._pose_cov(self.pose(pose), covariance))
+
+    def joints(self, stamp: Stamp, names: Sequence[str], positions: ArrayLike, velocities: ArrayLike) -> Any:
+        """sensor_msgs/JointState, without efforts."""
+        kind = self._types("sensor_msgs/JointState")
+        values = (np.array(a, np.float64) for a in (positions, velocities, ()))
+        return kind(self.header(stamp, ""), list(names), *values)
 
     def clock(self, stamp: Stamp) -> Any:
         """rosgraph_msgs/Clock."""

@@ -7,7 +7,7 @@ names and CDR padding, is that of rosbags; tests compare the bytes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +15,8 @@ import numpy as np
 
 from botyard.elementary import cosine_sine
 from botyard.geometry import Pose, Twist
-from botyard.protocols.ros_messages.messages import Messages, Stamp
+from botyard.protocols.ros_messages.covariance import SIZE as COVARIANCE_BYTES
+from botyard.protocols.ros_messages.messages import Covariances, Messages, Placed, Stamp
 from botyard.protocols.ros_messages.types import Types
 
 _WIDTH, _ROW = 0x1A2B_3C4D, 0x1A2B_3C4E
@@ -37,8 +38,8 @@ class TemplateError(Exception):
     """A marker is not found exactly once: an internal error."""
 
 
-def _find(data: bytes | bytearray, mark: bytes) -> int:
-    at = data.find(mark)
+def _find(data: bytes | bytearray, mark: bytes, begin: int = 0) -> int:
+    at = data.find(mark, begin)
     if at < 0 or data.find(mark, at + 1) >= 0:
         raise TemplateError(f"mark {mark.hex()}")
     return at
@@ -56,10 +57,11 @@ class _Header:
     at: int
 
     @classmethod
-    def of(cls, data: bytes | bytearray, wire: str) -> _Header:
+    def of(cls, data: bytes | bytearray, wire: str, begin: int = 0) -> _Header:
+        """The only header behind `begin`."""
         if wire == "ros1":  # sequence number and stamp are adjacent
-            return cls(True, _find(data, struct.pack("<III", _SEQ, _SEC, _NSEC)))
-        return cls(False, _find(data, struct.pack("<II", _SEC, _NSEC)))
+            return cls(True, _find(data, struct.pack("<III", _SEQ, _SEC, _NSEC), begin))
+        return cls(False, _find(data, struct.pack("<II", _SEC, _NSEC), begin))
 
     def fill(self, data: bytearray, stamp: Stamp, sequence: int) -> None:
         if self.has_seq:
@@ -85,17 +87,15 @@ class QuickOdometry:
         Make the template.
     frame, child : str
         Frames.
-    exact, covariance : bool
-        See `Messages.odometry`.
+    covariances : (36,) float64 arrays
+        Of pose and velocity; overwritten where `bytes` is given others.
     """
 
-    def __init__(
-        self, types: Types, messages: Messages, frame: str, child: str, *, exact: bool, covariance: bool
-    ) -> None:
+    def __init__(self, types: Types, messages: Messages, frame: str, child: str, covariances: Covariances) -> None:
         self._count = 0
         self._types = types
         pose, twist = Pose(_MARKS[0], _MARKS[1], 0.0), Twist(_MARKS[4], _MARKS[5], _MARKS[6])
-        message = _marked(messages.odometry(_MARKED, pose, twist, frame, child, exact=exact, covariance=covariance))
+        message = _marked(messages.odometry(_MARKED, pose, twist, frame, child, covariances))
         turn = message.pose.pose.orientation
         turn.z, turn.w = _MARKS[2], _MARKS[3]
         self._message = message
@@ -116,8 +116,9 @@ class QuickOdometry:
         stamp: Stamp,
         pose: Sequence[float],
         velocity: Sequence[float],
+        covariances: tuple[memoryview, memoryview] | None = None,
     ) -> bytes:
-        """The message of x, y (m), yaw (rad); forward, leftward (m/s) and turning velocity (rad/s)."""
+        """The message of x, y (m), yaw (rad); forward, leftward (m/s) and turning velocity (rad/s); and of the bytes of covariances."""
         data, header, at, twist = self._made.get(wire) or self._template(wire)
         self._count += 1
         header.fill(data, stamp, self._count)
@@ -126,6 +127,53 @@ class QuickOdometry:
         w_turn, z_turn = cosine_sine(yaw / 2.0)
         _DOUBLES7.pack_into(data, at, x, y, 0.0, 0.0, 0.0, z_turn, w_turn)
         _DOUBLES6.pack_into(data, twist, v, vy, 0.0, 0.0, 0.0, w)
+        if covariances is not None:  # they follow pose and twist
+            at, twist = at + _DOUBLES7.size, twist + _DOUBLES6.size
+            data[at : at + COVARIANCE_BYTES], data[twist : twist + COVARIANCE_BYTES] = covariances
+        return bytes(data)
+
+
+class QuickTransforms:
+    """tf2_msgs/TFMessage with these frames.
+
+    Parameters
+    ----------
+    types, messages : Types, Messages
+        Make the template.
+    frames : sequence of (str, str)
+        Parents and children.
+    """
+
+    def __init__(self, types: Types, messages: Messages, frames: Sequence[tuple[str, str]]) -> None:
+        self._types = types
+        self._count = 0
+        self._message = messages.tf(_MARKED, [Placed(parent, child, _MARKS[:7]) for parent, child in frames])
+        for transform in self._message.transforms:
+            _marked(transform)
+        self._made: dict[str, tuple[bytearray, list[_Header], list[slice]]] = {}
+
+    def _template(self, wire: str) -> tuple[bytearray, list[_Header], list[slice]]:
+        data = bytearray(_encode(self._types, wire, self._message, "tf2_msgs/TFMessage"))
+        mark, places, headers = _DOUBLES7.pack(*_MARKS[:7]), [], []
+        end = 0
+        for _ in self._message.transforms:
+            at = data.find(mark, end)
+            if at < 0:
+                raise TemplateError("a transform is seven numbers in a row")
+            headers.append(_Header.of(data[:at], wire, end))
+            end = at + len(mark)
+            places.append(slice(at, end))
+        made = self._made[wire] = data, headers, places
+        return made
+
+    def bytes(self, wire: str, stamp: Stamp, values: Iterable[memoryview]) -> bytes:
+        """The message of translations (m) and quaternions: seven float64 each."""
+        data, headers, places = self._made.get(wire) or self._template(wire)
+        self._count += 1
+        for header in headers:
+            header.fill(data, stamp, self._count)
+        for place, value in zip(places, values, strict=True):
+            data[place] = value
         return bytes(data)
 
 
@@ -135,6 +183,7 @@ class QuickScan:
     def __init__(self, types: Types, make: Callable[[Stamp], Any]) -> None:
         message = make(_MARKED)
         self.count = len(message.ranges)
+        self.range_min = float(message.range_min)
         self._sequence = 0
         self._types = types
         _marked(message)

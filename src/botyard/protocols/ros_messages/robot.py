@@ -7,7 +7,10 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from botyard.geometry import Pose
+from botyard.model.links import BASE
 from botyard.model.robotport import RobotPort
 from botyard.protocols.ros_messages.devices import (
     Encoders,
@@ -18,8 +21,18 @@ from botyard.protocols.ros_messages.devices import (
     learn_types,
     shown_devices,
 )
+from botyard.protocols.ros_messages.frames import MAP, MovingFrames
 from botyard.protocols.ros_messages.limits import MAX_INPUT
-from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
+from botyard.protocols.ros_messages.messages import (
+    NO_COVARIANCE,
+    ODOMETRY_COVARIANCE,
+    TRUTH_COVARIANCE,
+    Covariances,
+    Messages,
+    Placed,
+    Stamp,
+    Transform,
+)
 from botyard.protocols.ros_messages.naming import Names
 from botyard.protocols.ros_messages.quick import QuickOdometry
 from botyard.protocols.ros_messages.stepdata import StepData
@@ -27,6 +40,9 @@ from botyard.protocols.ros_messages.types import Types
 
 DIAGNOSTICS_PERIOD: Final = 1.0
 """Period of diagnostics, s of simulated time."""
+AMCL_STEP_M: Final = 0.25
+AMCL_STEP_RAD: Final = 0.2
+"""After such ways AMCL says its pose again by default (``update_min_d``, ``update_min_a``)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -138,17 +154,27 @@ class RobotTopics:
         self._m = messages
         self._types = types
         n = names
-        self._odom, self._base = n.frame_id("odom"), n.frame_id("base_link")
+        self._odom, self._base = n.frame_id("odom"), n.frame_id(n.profile.base)
         self._truth_frame = self._odom if n.profile.truth_frame == "odom" else n.profile.truth_frame
         self.problems = learn_types(port, types)
         """Devices that are not shown, with the reason; conflicts of topics are known after a call of `topics`."""
         self._encoders = Encoders(port.fleet, types, messages, data)
         self._wanted: dict[str, set[str]] = {}
         """Topics with subscribers of each device."""
+        self.frames = MovingFrames(port, names, data.frames.is_localized)
+        data.frames.add(self.frames)
+        self._models_covariance = n.profile.covariance == "model"
+        if self._models_covariance:
+            data.covariance.add(port.fleet, port.name)
+        self._paddles = 0, (0.0, 0.0)
+        """When joint states were made last, µs, and the positions of the paddles then."""
 
     def close(self) -> None:
         """The robot was removed."""
         self._encoders.close()
+        self.data.frames.remove(self.frames)
+        if self._models_covariance:
+            self.data.covariance.remove(self.port.name)
 
     # -- topics
 
@@ -169,6 +195,11 @@ class RobotTopics:
         exact = self._quick_odometry(True)
         add("base_pose_ground_truth", "nav_msgs/Odometry", self._truth, "where it really is", quick=exact)
         add("motors_state", "std_msgs/Bool", self._motors_state, "whether the motors are on", version=self._motors_on)
+        add("joint_states", "sensor_msgs/JointState", self._joint_states, "how the wheels and the gripper stand")
+        if self.data.frames.is_localized:
+            about = "where the robot believes that it is, by --localization"
+            kind = "geometry_msgs/PoseWithCovarianceStamped"
+            add("amcl_pose", kind, self._believed, about, version=self._believed_place)
         names = {topic.name for topic in found}
         for one in shown_devices(self.port, n):
             topic = self._device_topic(one)
@@ -204,25 +235,66 @@ class RobotTopics:
         (wanted.add if on else wanted.discard)(topic)
         self.port.subscribe_device(device, bool(wanted))
 
-    def transform(self) -> Transform:
-        """Odom → base_link, at every step."""
-        fleet = self.port.fleet
-        return Transform(self._odom, self._base, Pose(*fleet.state.odom[fleet.rows[self.port.name]].tolist()))
+    def transforms(self) -> list[Placed]:
+        """What changes with every step: odom → base_link, wheels, and so on."""
+        return self.data.frames.placed(self.frames)
 
     def static_transforms(self) -> list[Transform]:
-        """base_link → sensors."""
-        return device_transforms(self.port, self.names, self._base)
+        """base_link → sensors, and what else does not move."""
+        names = self.names
+        body = names.frame_id(BASE)
+        fixed = [Transform(self._base, body, Pose())] if self._base != body else []
+        return [*fixed, *device_transforms(self.port, names, body)]
+
+    def _covariances(self) -> Covariances:
+        """Of pose and velocity by odometry. AMRISim and stage_ros leave them zero."""
+        if self._models_covariance:
+            poses, velocities = (np.frombuffer(m, np.float64) for m in self.data.covariance.of(self.port.name))
+            return poses, velocities
+        one = ODOMETRY_COVARIANCE if self.names.profile.covariance == "fixed" else NO_COVARIANCE
+        return one, one
 
     def _odometry(self, stamp: Stamp) -> Any:
         state = self.port.state()
-        # AMRISim and stage_ros leave the covariance zero
         child = self._base if self.names.profile.odometry_child else ""
-        known = self.names.profile.covariance
-        return self._m.odometry(stamp, state.pose_odom, state.twist, self._odom, child, covariance=known)
+        return self._m.odometry(stamp, state.pose_odom, state.twist, self._odom, child, self._covariances())
 
     def _truth(self, stamp: Stamp) -> Any:
-        state = self.port.state()
-        return self._m.odometry(stamp, state.pose_world, state.twist, self._truth_frame, self._base, exact=True)
+        state, exact = self.port.state(), (TRUTH_COVARIANCE, TRUTH_COVARIANCE)
+        return self._m.odometry(stamp, state.pose_world, state.twist, self._truth_frame, self._base, exact)
+
+    def _joint_states(self, stamp: Stamp) -> Any:
+        """sensor_msgs/JointState of what `botyard.model.links` declares as joints that move."""
+        fleet, spec, joints = self.port.fleet, self.port.spec, (*self.frames.wheels, *self.frames.paddles)
+        row = fleet.rows[self.port.name]
+        (forward, turned), (v, _, w) = fleet.state.path[row].tolist(), fleet.state.vel[row].tolist()
+        sides, radius = (-spec.pioneer.half_track, spec.pioneer.half_track), spec.wheel_radius
+        positions = [(forward + side * turned) / radius for side in sides]
+        velocities = [(v + side * w) / radius for side in sides]
+        gripper = self.port.gripper
+        if gripper is not None:
+            (last, before), now, (left, right, _) = self._paddles, self.port.time_us, gripper.positions
+            elapsed = (now - last) / 1e6
+            positions += [left, right]
+            velocities += [
+                (a - b) / elapsed if last and elapsed > 0.0 else 0.0 for a, b in zip((left, right), before, strict=True)
+            ]
+            if now != last:
+                self._paddles = now, (left, right)
+        return self._m.joints(stamp, [joint.name for joint in joints], positions, velocities)
+
+    def _believed(self, stamp: Stamp) -> Any:
+        return self._m.located(stamp, self.frames.pose, MAP, TRUTH_COVARIANCE)
+
+    def _believed_place(self) -> Hashable:
+        """Changes where AMCL would say its pose again: by ``update_min_d`` and ``update_min_a``, and when it is set."""
+        pose = self.frames.pose
+        return (
+            self.frames.offset,
+            round(pose.x / AMCL_STEP_M),
+            round(pose.y / AMCL_STEP_M),
+            round(pose.th / AMCL_STEP_RAD),
+        )
 
     # -- fast encoders
 
@@ -230,27 +302,22 @@ class RobotTopics:
         """Fast encoder of odometry or ground truth, from the state's arrays."""
         made: list[QuickOdometry] = []
         fleet, name, data = self.port.fleet, self.port.name, self.data
-        which = "pose" if exact else "odom"
+        which, is_modelled = "pose" if exact else "odom", self._models_covariance and not exact
 
         def quick(wire: str, stamp: Stamp) -> bytes:
             if not made:
                 made.append(self._odometry_template(exact))
-            return made[0].bytes(wire, stamp, data.row(fleet, which, name), data.row(fleet, "vel", name))
+            covariances = data.covariance.of(name) if is_modelled else None
+            return made[0].bytes(wire, stamp, data.row(fleet, which, name), data.row(fleet, "vel", name), covariances)
 
         return quick
 
     def _odometry_template(self, exact: bool) -> QuickOdometry:
         if exact:
-            return QuickOdometry(self._types, self._m, self._truth_frame, self._base, exact=True, covariance=True)
-        profile = self.names.profile
-        return QuickOdometry(
-            self._types,
-            self._m,
-            self._odom,
-            self._base if profile.odometry_child else "",
-            exact=False,
-            covariance=profile.covariance,
-        )
+            known = TRUTH_COVARIANCE, TRUTH_COVARIANCE
+            return QuickOdometry(self._types, self._m, self._truth_frame, self._base, known)
+        child = self._base if self.names.profile.odometry_child else ""
+        return QuickOdometry(self._types, self._m, self._odom, child, self._covariances())
 
     def _motors_on(self) -> bool:
         """Read in every step, so not by `RobotPort.state`, which gathers everything."""

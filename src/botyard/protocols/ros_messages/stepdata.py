@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.model.robotport import Fleet
-from botyard.model.rosmessages import Rays
+from botyard.model.rosmessages import Rays, without_near
+from botyard.protocols.ros_messages.covariance import OdometryCovariance
+from botyard.protocols.ros_messages.frames import StepFrames
 
 F8 = NDArray[np.float64]
 
@@ -37,9 +39,23 @@ class StepData:
     """Rows of the state and readings of all sensors after a step, as ROS sends them.
 
     The publisher calls `forget` before the messages of each step.
+
+    Parameters
+    ----------
+    is_localized : bool
+        See `StepFrames`.
+
+    Attributes
+    ----------
+    frames : StepFrames
+        Transforms.
+    covariance : OdometryCovariance
+        Covariances of odometry, of robots whose name profile has them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_localized: bool = False) -> None:
+        self.frames = StepFrames(is_localized)
+        self.covariance = OdometryCovariance()
         self._clouds: list[Cloud] = []
         self._rows: dict[str, list[Any]] = {}
         self._views: tuple[memoryview, memoryview, memoryview] | None = None
@@ -51,6 +67,8 @@ class StepData:
     def forget(self) -> None:
         """Invalidate the cache: the state has changed."""
         self._rows.clear()
+        self.frames.forget()
+        self.covariance.advance()
         self.forget_readings()
 
     def forget_readings(self) -> None:
@@ -76,11 +94,18 @@ class StepData:
         found: list[float] = rows[fleet.rows[robot]]
         return found
 
-    def scan(self, fleet: Fleet, span: tuple[int, int], inf: bool) -> tuple[memoryview, memoryview]:
-        """Bytes of a sensor's ranges (with infinity where nothing was hit if `inf`) and of its intensities, as float32."""
+    def scan(
+        self, fleet: Fleet, span: tuple[int, int], inf: bool, range_min: float = 0.0
+    ) -> tuple[memoryview, memoryview]:
+        """Bytes of a sensor's ranges and of its intensities, as float32; with `inf`, infinities as `ScanArrays.is_open` says."""
         plain, infinite, seen = self._views or self._viewed(fleet)
         a, b = 4 * span[0], 4 * span[1]
-        return (infinite if inf else plain)[a:b], seen[a:b]
+        if not inf:
+            return plain[a:b], seen[a:b]
+        if range_min <= 0.0:
+            return infinite[a:b], seen[a:b]
+        near = without_near(np.frombuffer(infinite[a:b], np.float32), range_min)
+        return memoryview(near.tobytes()), seen[a:b]
 
     def _viewed(self, fleet: Fleet) -> tuple[memoryview, memoryview, memoryview]:
         ranges, returns = fleet.readings
