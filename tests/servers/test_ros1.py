@@ -736,6 +736,43 @@ async def test_subscribers_and_services_are_served() -> None:
 
 
 @run
+async def test_messages_with_headers_are_numbered_by_topic() -> None:
+    """``seq`` is "consecutively increasing" (std_msgs/Header); publishers of roscpp and rospy set it."""
+    kind = "nav_msgs/Odometry"
+    message = SimpleNamespace(ros1=TYPES.encode_ros1(TYPES.blank(kind), kind))
+    async with World() as world:
+        topics = [
+            world.ros.advertise("/sim", Topic(name, kind, lambda _: None, ""), lambda: None, lambda: None)
+            for name in ("/a", "/b")
+        ]
+        readers = []
+        for topic in topics:
+            reader, _ = await subscribed(world, topic=topic.name)
+            await reader.readexactly(struct.unpack("<I", await reader.readexactly(4))[0])
+            readers.append(reader)
+        for topic in (topics[0], topics[1], topics[0], topics[0]):
+            topic.send(message)
+        for reader, numbers in zip(readers, ([1, 2, 3], [1]), strict=True):
+            for number in numbers:
+                found = TYPES.decode_ros1(
+                    await reader.readexactly(struct.unpack("<I", await reader.readexactly(4))[0]), kind
+                )
+                assert found.header.seq == number
+                found.header.seq = 0
+                assert TYPES.encode_ros1(found, kind) == message.ros1
+
+
+def test_which_messages_begin_with_a_header() -> None:
+    for kind, expected in (
+        ("nav_msgs/Odometry", True),
+        ("tf2_msgs/TFMessage", False),
+        ("std_msgs/Header", False),
+        ("std_msgs/Empty", False),
+    ):
+        assert TYPES.begins_with_header(kind) is expected, kind
+
+
+@run
 async def test_frames_that_announce_much_cost_little() -> None:
     async with World() as world:
         port = world.node._server.port

@@ -59,6 +59,8 @@ class _Publication:
         self.name, self.type_name = topic.name, topic.type_name
         self.definition, self.md5 = types.definition(topic.type_name)
         self.latched, self.queue = topic.latched, topic.queue
+        self._is_numbered = types.begins_with_header(topic.type_name)
+        self._sent = 0
         self.readers: set[Connection] = set()
         self._last: tuple[EncodedMessage | None, bytes] = (None, b"")
         """The message that new subscribers got last, and its frame."""
@@ -80,7 +82,7 @@ class _Publication:
             last = self._fresh()
             if last is not None:
                 if last is not self._last[0]:
-                    self._last = last, wire.frame(last.ros1)
+                    self._last = last, self._framed(last)
                 reader.send(self._last[1], self.queue)
 
     def lost(self, reader: Connection) -> None:
@@ -90,9 +92,16 @@ class _Publication:
 
     def send(self, message: EncodedMessage) -> None:
         """Send a message to all subscribers."""
-        frame = wire.frame(message.ros1)
+        frame = self._framed(message)
         for reader in self.readers:
             reader.send(frame, self.queue)
+
+    def _framed(self, message: EncodedMessage) -> bytes:
+        """The message's frame, with its number among those of this topic in ``header.seq``, as publishers of roscpp and rospy set it."""
+        if not self._is_numbered:
+            return wire.frame(message.ros1)
+        self._sent = (self._sent + 1) & 0xFFFFFFFF
+        return wire.numbered_frame(message.ros1, self._sent)
 
     def close(self) -> None:
         """Close the publisher."""

@@ -104,12 +104,10 @@ class Messages:
         field = t("sensor_msgs/PointField")
         self._xyz = [field(name, 4 * i, 7, 1) for i, name in enumerate("xyz")]
         self._types = t
-        self._sequence = 0
 
     def header(self, stamp: Stamp, frame: str) -> Any:
-        """std_msgs/Header, numbered."""
-        self._sequence = (self._sequence + 1) & 0xFFFFFFFF
-        return self._header_type(self._sequence, self._time(*stamp), frame)
+        """std_msgs/Header; ROS 1 numbers messages where they are published."""
+        return self._header_type(0, self._time(*stamp), frame)
 
     def _turn(self, yaw: float) -> Any:
         w, z = cosine_sine(yaw / 2.0)

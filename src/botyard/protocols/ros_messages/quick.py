@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -25,13 +24,13 @@ _MARK_POINT: Final = (-7.25e33, -7.26e33, -7.27e33)
 """Mark of a cloud's points."""
 _POINT: Final = 12
 """Bytes of a point: three float32."""
-_SEC, _NSEC, _SEQ = 0x5EC0_5EC1, 0x5AFE_0001, 0x5E90_0001
-"""Marks of a header's numbers."""
+_SEC, _NSEC = 0x5EC0_5EC1, 0x5AFE_0001
+"""Marks of a header's stamp."""
 _MARKS: Final = tuple(-(7.25e77 + k * 1e74) for k in range(8))
 """Marks of doubles, which no constant of a message holds."""
 
 
-_ONE, _TWO, _THREE, _DOUBLES6, _DOUBLES7 = (struct.Struct(f) for f in ("<I", "<II", "<III", "<6d", "<7d"))
+_ONE, _TWO, _DOUBLES6, _DOUBLES7 = (struct.Struct(f) for f in ("<I", "<II", "<6d", "<7d"))
 
 
 class TemplateError(Exception):
@@ -49,33 +48,12 @@ def _encode(types: Types, wire: str, message: Any, type_name: str) -> bytes:
     return (types.encode_ros1 if wire == "ros1" else types.encode_cdr)(message, type_name)
 
 
-@dataclass(slots=True)
-class _Header:
-    """Offset of a header's stamp, and in ROS 1 of its sequence number."""
-
-    has_seq: bool
-    at: int
-
-    @classmethod
-    def of(cls, data: bytes | bytearray, wire: str, begin: int = 0) -> _Header:
-        """The only header behind `begin`."""
-        if wire == "ros1":  # sequence number and stamp are adjacent
-            return cls(True, _find(data, struct.pack("<III", _SEQ, _SEC, _NSEC), begin))
-        return cls(False, _find(data, struct.pack("<II", _SEC, _NSEC), begin))
-
-    def fill(self, data: bytearray, stamp: Stamp, sequence: int) -> None:
-        if self.has_seq:
-            _THREE.pack_into(data, self.at, sequence & 0xFFFFFFFF, stamp.sec, stamp.nanosec)
-        else:
-            _TWO.pack_into(data, self.at, stamp.sec, stamp.nanosec)
+def _stamp_at(data: bytes | bytearray, begin: int = 0) -> int:
+    """Offset of the stamp of the only header behind `begin`."""
+    return _find(data, _TWO.pack(_SEC, _NSEC), begin)
 
 
 _MARKED: Final = Stamp(_SEC, _NSEC)
-
-
-def _marked(message: Any) -> Any:
-    message.header.seq = _SEQ
-    return message
 
 
 class QuickOdometry:
@@ -92,22 +70,21 @@ class QuickOdometry:
     """
 
     def __init__(self, types: Types, messages: Messages, frame: str, child: str, covariances: Covariances) -> None:
-        self._count = 0
         self._types = types
         pose, twist = Pose(_MARKS[0], _MARKS[1], 0.0), Twist(_MARKS[4], _MARKS[5], _MARKS[6])
-        message = _marked(messages.odometry(_MARKED, pose, twist, frame, child, covariances))
+        message = messages.odometry(_MARKED, pose, twist, frame, child, covariances)
         turn = message.pose.pose.orientation
         turn.z, turn.w = _MARKS[2], _MARKS[3]
         self._message = message
-        self._made: dict[str, tuple[bytearray, _Header, int, int]] = {}
+        self._made: dict[str, tuple[bytearray, int, int, int]] = {}
 
-    def _template(self, wire: str) -> tuple[bytearray, _Header, int, int]:
+    def _template(self, wire: str) -> tuple[bytearray, int, int, int]:
         """Built on first use: with ROS 1 alone, the types of ROS 2, which take half a second to parse, are not needed."""
         data = _encode(self._types, wire, self._message, "nav_msgs/Odometry")
         x, y, z, w, vx, vy, turning = (_find(data, struct.pack("<d", mark)) for mark in _MARKS[:7])
         if (y - x, z - x, w - x) != (8, 40, 48) or (vy - vx, turning - vx) != (8, 40):
             raise TemplateError("a pose is seven numbers in a row, a twist six")
-        made = self._made[wire] = bytearray(data), _Header.of(data, wire), x, vx
+        made = self._made[wire] = bytearray(data), _stamp_at(data), x, vx
         return made
 
     def bytes(
@@ -119,9 +96,8 @@ class QuickOdometry:
         covariances: tuple[memoryview, memoryview] | None = None,
     ) -> bytes:
         """The message of x, y (m), yaw (rad); forward, leftward (m/s) and turning velocity (rad/s); and of the bytes of covariances."""
-        data, header, at, twist = self._made.get(wire) or self._template(wire)
-        self._count += 1
-        header.fill(data, stamp, self._count)
+        data, stamped, at, twist = self._made.get(wire) or self._template(wire)
+        _TWO.pack_into(data, stamped, stamp.sec, stamp.nanosec)
         x, y, yaw = pose
         v, vy, w = velocity
         w_turn, z_turn = cosine_sine(yaw / 2.0)
@@ -146,32 +122,28 @@ class QuickTransforms:
 
     def __init__(self, types: Types, messages: Messages, frames: Sequence[tuple[str, str]]) -> None:
         self._types = types
-        self._count = 0
         self._message = messages.tf(_MARKED, [Placed(parent, child, _MARKS[:7]) for parent, child in frames])
-        for transform in self._message.transforms:
-            _marked(transform)
-        self._made: dict[str, tuple[bytearray, list[_Header], list[slice]]] = {}
+        self._made: dict[str, tuple[bytearray, list[int], list[slice]]] = {}
 
-    def _template(self, wire: str) -> tuple[bytearray, list[_Header], list[slice]]:
+    def _template(self, wire: str) -> tuple[bytearray, list[int], list[slice]]:
         data = bytearray(_encode(self._types, wire, self._message, "tf2_msgs/TFMessage"))
-        mark, places, headers = _DOUBLES7.pack(*_MARKS[:7]), [], []
+        mark, places, stamps = _DOUBLES7.pack(*_MARKS[:7]), [], []
         end = 0
         for _ in self._message.transforms:
             at = data.find(mark, end)
             if at < 0:
                 raise TemplateError("a transform is seven numbers in a row")
-            headers.append(_Header.of(data[:at], wire, end))
+            stamps.append(_stamp_at(data[:at], end))
             end = at + len(mark)
             places.append(slice(at, end))
-        made = self._made[wire] = data, headers, places
+        made = self._made[wire] = data, stamps, places
         return made
 
     def bytes(self, wire: str, stamp: Stamp, values: Iterable[memoryview]) -> bytes:
         """The message of translations (m) and quaternions: seven float64 each."""
-        data, headers, places = self._made.get(wire) or self._template(wire)
-        self._count += 1
-        for header in headers:
-            header.fill(data, stamp, self._count)
+        data, stamps, places = self._made.get(wire) or self._template(wire)
+        for stamped in stamps:
+            _TWO.pack_into(data, stamped, stamp.sec, stamp.nanosec)
         for place, value in zip(places, values, strict=True):
             data[place] = value
         return bytes(data)
@@ -184,32 +156,29 @@ class QuickScan:
         message = make(_MARKED)
         self.count = len(message.ranges)
         self.range_min = float(message.range_min)
-        self._sequence = 0
         self._types = types
-        _marked(message)
         message.ranges = np.zeros(0, np.float32)
         message.intensities = np.zeros(0, np.float32)
         self._message = message
-        self._made: dict[str, tuple[bytearray, _Header]] = {}
+        self._made: dict[str, tuple[bytearray, int]] = {}
         self._length = struct.pack("<I", self.count)
 
-    def _template(self, wire: str) -> tuple[bytearray, _Header]:
+    def _template(self, wire: str) -> tuple[bytearray, int]:
         data = _encode(self._types, wire, self._message, "sensor_msgs/LaserScan")
         if data[-8:] != bytes(8):
             raise TemplateError("a scan ends with its two lengths")
-        made = self._made[wire] = bytearray(data[:-8]), _Header.of(data, wire)
+        made = self._made[wire] = bytearray(data[:-8]), _stamp_at(data)
         return made
 
     def bytes(self, wire: str, stamp: Stamp, ranges: memoryview, intensities: memoryview) -> bytes:
         """The message of these readings, `count` float32 each."""
-        head, header = self._made.get(wire) or self._template(wire)
-        self._sequence += 1
-        header.fill(head, stamp, self._sequence)
+        head, stamped = self._made.get(wire) or self._template(wire)
+        _TWO.pack_into(head, stamped, stamp.sec, stamp.nanosec)
         return b"".join((head, self._length, ranges, self._length, intensities))
 
 
-_CloudTemplate = tuple[bytearray, bytes, _Header, int, int]
-"""What is before and behind the points, and where header, width and length of the row are; -1: the type has none."""
+_CloudTemplate = tuple[bytearray, bytes, int, int, int]
+"""What is before and behind the points, and where stamp, width and length of the row are; -1: the type has none."""
 
 
 class QuickCloud:
@@ -226,11 +195,10 @@ class QuickCloud:
     """
 
     def __init__(self, types: Types, type_name: str, make: Callable[[Stamp], Any]) -> None:
-        self._sequence = 0
         self._types = types
         self._type_name = type_name
         self._made: dict[str, _CloudTemplate] = {}
-        message = self._message = _marked(make(_MARKED))
+        message = self._message = make(_MARKED)
         self._has_sizes = type_name.endswith("2")
         mark = np.array([_MARK_POINT], "<f4")
         if self._has_sizes:
@@ -244,15 +212,14 @@ class QuickCloud:
         at = _find(data, self._points)
         head, tail = bytearray(data[:at]), data[at + len(self._points) :]
         sizes = [_find(head, struct.pack("<I", mark)) for mark in (_WIDTH, _ROW)] if self._has_sizes else [-1, -1]
-        made = self._made[wire] = head, tail, _Header.of(head, wire), sizes[0], sizes[1]
+        made = self._made[wire] = head, tail, _stamp_at(head), sizes[0], sizes[1]
         return made
 
     def bytes(self, wire: str, stamp: Stamp, points: bytes) -> bytes:
         """The message of points, three float32 each, m."""
-        head, tail, header, width, row = self._made.get(wire) or self._template(wire)
-        self._sequence += 1
+        head, tail, stamped, width, row = self._made.get(wire) or self._template(wire)
         length = size = len(points)
-        header.fill(head, stamp, self._sequence)
+        _TWO.pack_into(head, stamped, stamp.sec, stamp.nanosec)
         if self._has_sizes:
             _ONE.pack_into(head, width, size // _POINT)
             _ONE.pack_into(head, row, size)

@@ -178,8 +178,12 @@ class Types:
                 self._add(self._two, name, text)
 
     def has_header(self, name: str) -> bool:
-        """Whether messages of a type begin with a header."""
+        """Whether messages of a type have a field ``header``."""
         return any(field == "header" for field, _ in self._one.fielddefs[full(name)][1])
+
+    def begins_with_header(self, name: str) -> bool:
+        """Whether messages of a type begin with a std_msgs/Header, whose ``seq`` ROS 1's publishers set."""
+        return [kind[1] for _, kind in self._one.fielddefs[full(name)][1][:1]] == [full("std_msgs/Header")]
 
     def made(self, name: str, values: Mapping[str, Any]) -> Any:
         """Build a message from values by field name; nested messages as mappings or objects, a `Pose` for a geometry_msgs/Pose.

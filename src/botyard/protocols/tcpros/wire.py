@@ -59,6 +59,11 @@ def frame(body: bytes | bytearray | memoryview) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
+def numbered_frame(message: bytes, number: int) -> bytes:
+    """The frame of a message that begins with a std_msgs/Header, whose first field, ``seq``, is this number."""
+    return b"".join((_LENGTH.pack(len(message)), _LENGTH.pack(number), memoryview(message)[_LENGTH.size :]))
+
+
 def success(body: bytes | bytearray | memoryview) -> bytes:
     """A service's answer."""
     return b"\x01" + frame(body)
