@@ -142,6 +142,34 @@ def test_children_belong_to_the_whole() -> None:
     assert max(x for part in station.outlines for x, _ in part) < 0.1
 
 
+def test_what_walls_carry_is_walls() -> None:
+    scene = world("""
+        model ( gui_move 0 size [2 2 1] pose [5 5 0 0] model ( size [0.2 0.2 1] pose [2 0 0 0] model ( size [0.1 0.1 1] pose [0 1 0 0] ) ) )
+    """).scene
+    assert not scene.boxes
+    assert scene.bounds == pytest.approx((4.0, 4.0, 7.1, 6.05))
+    assert len(scene.segments) == 3 * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("ranger_return -1", (0, False)), ("ranger_return 0", (1, True)), ("ranger_return 0.5", (1, True)), ("ranger_return 1", (1, True)),
+        ("ranger_return 2", (2, True)), ("laser_return 0", (0, True)),
+    ],
+)  # fmt: skip
+def test_visibility_in_stage_4(text: str, seen: tuple[int, bool]) -> None:
+    (box,) = world(f"model ( size [1 1 1] {text} )").scene.boxes
+    assert (box.returns.laser, box.returns.sonar) == seen
+
+
+def test_visibility_for_blob_finders_and_of_what_is_not_simulated() -> None:
+    notes: list[str] = []
+    found = world("model ( blob_return 0 ) model ( blob_return 1 ) model ( speed_of_light 3 )", notes).scene.boxes
+    assert [box.returns.blob for box in found] == [False, True, True]
+    assert [note.partition(": ")[2] for note in notes] == ['the property "speed_of_light" is not simulated']
+
+
 def test_a_small_picture_is_a_body_of_rectangles(tmp_path: Path) -> None:
     picture(tmp_path / "ghost.png", ["##", "#."])
     (tmp_path / "a.world").write_text(
@@ -254,7 +282,7 @@ def test_units_of_length_and_angle() -> None:
     assert (robot.spec.lasers[0].range_max, robot.spec.lasers[0].fov) == (8.0, pytest.approx(3.0))
     four = world('unit_length "cm"\nunit_angle "radians"\nposition ( size [40 30 20] pose [100 200 50 1.5] )').robots[0]
     assert four.pose is not None
-    assert tuple(four.pose) == pytest.approx((1.0, 2.0, 1.5)), "a height is a length"
+    assert tuple(four.pose) == pytest.approx((1.0, 2.0, 1.5)), "a height is ignored"
     with pytest.raises(FormatError, match='expected "m" or "cm" or "mm", found inch'):
         world('unit_length "inch"')
 

@@ -15,11 +15,12 @@ from botyard.devices.sonar import sonar_bundles
 from botyard.errors import ModelError, ModelFileError
 from botyard.formats.base import Source
 from botyard.formats.registry import read_world
-from botyard.formats.stagemodels import ModelLibrary
-from botyard.formats.stageprops import Notes
+from botyard.formats.stagemodels import MAX_PARTS, ModelLibrary
+from botyard.formats.stageprops import Notes, dialect_of
+from botyard.formats.stagesensors import LASERS
 from botyard.formats.stageworld import parse, read
 from botyard.model.beams import ReflectorRule
-from botyard.model.library import load_robot, robot_of
+from botyard.model.library import load_laser, load_robot, robot_of
 from botyard.model.robot import Axes, Drive
 from botyard.model.robotfile import to_table
 from botyard.model.scene import Scene
@@ -241,6 +242,7 @@ def test_the_stock_ring_has_its_noise() -> None:
         (['condition "outside_range" range 4 model_gt 1 detect 1'], (4.0, None, 2)),
         (['condition "outside_angle" angle 60'], (None, 30.0, 2)),
         (["model_eq 2 detect 7"], (None, None, 7)),
+        (["detect 255"], (None, None, 255)),
         (["detect 7"], (None, None, 7)),
         (['condition "outside_range" range 4', 'condition "outside_angle" angle 60', "detect 7"], (4.0, 30.0, 7)),
         (['condition "outside_range" range 4 model_gt 2'], None),
@@ -267,6 +269,65 @@ def test_rules_for_bright_surfaces(rules: list[str], expected: tuple[float | Non
     )
     assert found.strength == strength
     assert any("none of" in note for note in library.notes.texts) is (expected is None)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("", 2), ("pose [1 2 90] size [1 1]", 2), ("pose [1 2 0 90]", 4), ("size [1 1 1]", 4), ("velocity_bounds [-1 1 0 0 0 0 -9 9]", 4),
+        ("acceleration_bounds [-1 1 0 0 0 0 -9 9]", 4), ("ranger ( sensor ( ) )", 4), ("fiducial ( )", 4),
+        ("block ( points 3 point[0] [0 0] point[1] [0 1] point[2] [1 0] )", 4), ("laser ( samples 5 )", 2), ("laser ( pose [1 0 0 9] )", 4),
+    ],
+)  # fmt: skip
+def test_which_version_a_file_is_for(text: str, version: int) -> None:
+    assert dialect_of(parse(f"define mine position ( {text} )", "my.inc")) == version
+    assert dialect_of(parse(f"position ( {text} )", "my.inc")) == version
+
+
+def test_defaults_of_stage_4() -> None:
+    spec = robot("define mine position ( size [1 1 1] gripper ( ) blobfinder ( ) )")
+    quarter = Axes(1.0, 1.0, math.pi / 2)
+    assert (spec.limits.max_speed, spec.limits.accel, spec.limits.decel) == (quarter, quarter, quarter)
+    assert spec.odometry_error == Axes(0.015, 0.015, 0.025)
+    assert spec.gripper is not None
+    assert (spec.gripper.reach, spec.gripper.opening) == (pytest.approx(0.2 * 0.66), pytest.approx(0.3 * 0.8))
+    finder = spec.device("blob_finder")
+    assert finder is not None
+    assert (finder.image, finder.fov) == ((80, 60), pytest.approx(math.radians(60)))
+
+
+def test_speeds_are_limited_by_the_greater_bound() -> None:
+    limits = robot("define mine position ( velocity_bounds [-0.9 0.5 -0.2 0.3 0 0 -90 45] )").limits
+    assert limits.max_speed.as_tuple() == pytest.approx((0.9, 0.3, math.pi / 2))
+
+
+@pytest.mark.parametrize("name", LASERS)
+def test_lasers_of_the_stock_files_are_those_of_the_library(name: str) -> None:
+    (laser,) = robot(f"define mine position ( {name} ( ) )").lasers
+    stock = load_laser(LASERS[name])
+    assert (laser.type_name, laser.fov, laser.samples, laser.range_max) == (
+        name,
+        stock.fov,
+        stock.samples,
+        stock.range_max,
+    )
+
+
+def test_rings_have_the_greatest_beam_and_noise_of_theirs_and_the_old_form_too() -> None:
+    text = "ranger ( sensor ( fov 10 noise [0.1 0 0] ) sensor ( fov 20 ) )"
+    ring = robot(f"define mine position ( size [1 1 1] {text} )").sonar
+    assert ring is not None
+    assert (math.degrees(ring.fov), ring.noise) == (pytest.approx(20), 0.1)
+    old = robot("define mine position ( size [1 1 1] ranger ( scount 2 spose[0] [0 0 0] spose[1] [0 0 9] ) )").sonar
+    assert old is not None
+    assert len(old.transducers) == 2
+
+
+def test_bodies_have_a_limit_of_parts() -> None:
+    part = "model ( size [0.1 0.1 0.1] )"
+    with pytest.raises(ModelFileError, match=f"at most {MAX_PARTS} solid parts"):
+        robot(f"define mine position ( size [1 1 1] {part * (MAX_PARTS + 1)} )")
+    assert len(robot(f"define mine position ( size [1 1 1] {part * MAX_PARTS} )").parts) == MAX_PARTS
 
 
 RING = " ".join(f"spose[{i}] [0 0 0]" for i in range(1000))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botyard.geometry import Pose
+from botyard.model.scene import Area, Place, Scene
 from botyard.protocols.tokenbucket import Budget, TokenBucket
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Block, Header
@@ -201,6 +204,16 @@ def test_all_viewers_together_cost_no_more_than_their_share() -> None:
     assert desk.worked >= 10 * 0.2
 
 
+def test_frames_come_at_the_rate() -> None:
+    session, _ = viewer()
+    for number, now in enumerate((1.0, 2.0)):
+        session.frame_sent(number, now)
+        session.receive_text(json.dumps({"type": "ack", "number": number}), now)
+        due = session.wants_frame_at(now)
+        assert due is not None
+        assert 0.5 / FRAME_RATES[0] < due - now <= 1.0 / FRAME_RATES[0]
+
+
 def test_a_viewer_in_debt_gets_its_frames_later() -> None:
     (session,), _ = working(0.6, [Budget(TokenBucket(0.1, 0.1, 0.0))])
     assert session.wants_frame_at(1.0) == 1.0
@@ -383,6 +396,31 @@ def test_a_frame_cut_short_is_refused() -> None:
     for n in range(len(data)):
         with pytest.raises(ValueError, match="frame"):
             frames.decode(data[:n])
+
+
+@pytest.mark.parametrize("name", ["a", "ab", "abc", "abcd"])
+def test_a_map_is_read_by_its_layout(name: str) -> None:
+    """As `frames` gives it: the text padded to 4 bytes, everything relative to the origin that it names."""
+    scene = Scene(
+        name=name,
+        segments=np.array([[1.0, 2.0, 5.0, 2.0], [5.0, 2.0, 5.0, 8.0]]),
+        points=np.array([[3.0, 4.0]]),
+        places=(Place(kind="Goal", name="g\n", pose=Pose(1.0, 2.0, 0.5), has_heading=False),),
+        areas=(Area(kind="ForbiddenArea", name="wet", corners=((1.0, 2.0), (3.0, 2.0), (3.0, 4.0))),),
+    )
+    data = frames.encode_map(scene)
+    begin = len(frames.MAP_MAGIC) + 4
+    (size,) = struct.unpack("<I", data[len(frames.MAP_MAGIC) : begin])
+    assert data.startswith(frames.MAP_MAGIC) and size % 4 == begin % 4 == 0
+    about = json.loads(data[begin : begin + size])
+    x, y = about["origin"]
+    assert about == {
+        "name": name, "origin": [scene.center.x, scene.center.y], "bounds": [1.0, 2.0, 5.0, 8.0], "resolution": scene.resolution,
+        "walls": 2, "points": 1, "places": [{"kind": "Goal", "name": "g\\n", "pose": [1.0, 2.0, 0.5], "heading": False}],
+        "areas": [{"kind": "ForbiddenArea", "name": "wet", "corners": [[1.0, 2.0], [3.0, 2.0], [3.0, 4.0]]}],
+    }  # fmt: skip
+    numbers = np.frombuffer(data[begin + size :], "<f4").reshape(-1, 2) + np.array([x, y])
+    assert numbers.tolist() == [[1.0, 2.0], [5.0, 2.0], [5.0, 2.0], [5.0, 8.0], [3.0, 4.0]]
 
 
 def test_ranges_in_units() -> None:

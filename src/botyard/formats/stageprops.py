@@ -115,8 +115,7 @@ def to_metres_and_degrees(world: WorldFile) -> None:
             kinds = _LENGTHS.get(_INDEX.sub("", key))
             if kinds is None or any(isinstance(v, str) for v in prop.values):
                 continue
-            if kinds == "LLA" and len(prop.values) == 4:
-                kinds = "LLLA"
+            # a pose of four numbers has a height, the third, which nobody reads
             turn = 1.0 if key in _PLAIN_TURN else angle
             scale = {"L": length, "A": turn}
             values = tuple(
