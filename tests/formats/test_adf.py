@@ -112,12 +112,34 @@ def test_what_a_file_leaves_out_has_its_default() -> None:
     assert [(b.name, tuple(b.pose)) for b in d.bodies] == [("bigbox", (1.0, 0.0, 0.5))]
     assert d.carried == ("b",)
     assert (d.offers["b"].low, d.offers["b"].high) == (0.1, HIGH)
-    assert [j.name for j in d.joints] == ["left wheel"]
+    (joint,) = d.joints
+    assert (joint.name, joint.planar, joint.unlimited, joint.damping) == ("left wheel", True, True, 0.0)
     camera, light = d.views
     assert camera.orientation == pytest.approx((0.0, 0.0, 1.0, 0.0)), "it looks at the origin"
     assert light.orientation == (0.0, 0.0, 0.0, 1.0)
     (rover,) = d.vehicles
+    assert [wheel.steers for wheel in rover.wheels] == [False]
     assert (rover.max_power, rover.max_brake, rover.steering) == (0.0, 0.0, (-0.6, 0.6))
+
+
+def test_moments_about_axes_of_any_length() -> None:
+    text = "bodies: [BODY a, BODY b]\njoints: [JOINT j]\nBODY a: {shape: Sphere, geometry: {radius: 1}}\n"
+    text += "BODY b: {mass: 1, inertia: {ix: 0.1, iy: 0.2, iz: 0.4}, shape: Sphere, geometry: {radius: 1}}\n"
+    for axis, inertia, planar in (
+        ("z: 1", 0.4, True),
+        ("z: 3", 0.4, True),
+        ("z: -3", 0.4, True),
+        ("y: 2, z: 0", 0.2, False),
+    ):
+        (joint,) = parse(text + f"JOINT j: {{parent: BODY a, child: BODY b, parent axis: {{{axis}}}}}")[0].joints
+        assert (joint.inertia, joint.planar) == (pytest.approx(inertia), planar)
+
+
+def test_bodies_without_damping_have_none() -> None:
+    d, notes = one("mass: 2\nshape: Sphere\ngeometry: {radius: 1}")
+    body = d.bodies[0].dynamics
+    assert notes == [] and body is not None
+    assert (body.linear_damping, body.angular_damping, body.friction, body.restitution) == (0.0, 0.0, 0.5, 0.1)
 
 
 def test_joints() -> None:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botyard.protocols.pioneer.commands import C
 from botyard.protocols.pioneer.packet import MAX_DATA, Packet, Parser, checksum, command, frame
 from botyard.protocols.pioneer.reports import sync2
 
@@ -131,3 +134,13 @@ def test_a_good_packet_after_a_bad_one_is_found(before: bytes, lost: int) -> Non
     found = parser.receive(before + GOOD * (1 + lost))
     assert len(found) == 1 + lost
     assert parser.counts.packets == len(found)
+
+
+@pytest.mark.shared
+def test_numbers_of_commands_are_those_of_the_reference(shared: Path) -> None:
+    text = (shared / "reference/pioneer-protocol.md").read_text()
+    section = text[text.index("\n## 4. Commands") : text.index("\n## 5.")]
+    rows = {name: int(number) for number, name in re.findall(r"^\| (\d+) \| ([A-Z0-9_]+)", section, re.MULTILINE)}
+    both = rows.keys() & C.__members__.keys()
+    assert len(both) >= 50
+    assert {name: int(C[name]) for name in both} == {name: rows[name] for name in both}
