@@ -1,7 +1,8 @@
 """The ROS interfaces: CPU for 100 robots × (Odometry, LaserScan of 181, PointCloud2) at 10 Hz, all read by another process.
 
 In % of a core, over some seconds, against references of the same run: the simulator without ROS, the simulator with its sensors read but
-no ROS, and for DDS and Zenoh a bare program that sends as many bytes as often through the same library and does nothing else.
+no ROS, and for Zenoh a bare program that sends as many bytes as often through the same library and does nothing else. ROS 2 over DDS is
+`bench.ros2`'s.
 """
 
 from __future__ import annotations
@@ -49,29 +50,6 @@ async def main():
 asyncio.run(main())
 """
 
-READER2 = """
-import asyncio, sys, time
-from botyard.protocols.dds.environment import Environment
-from botyard.protocols.dds.naming import topic_name
-from botyard.protocols.ros_messages.types import full, types
-from botyard.servers.cyclone import Participant
-_, _, robots, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
-topics = {topics!r}
-async def main():
-    counts = [0, 0]
-    def take(data):
-        counts[0] += 1; counts[1] += len(data)
-    pipe = Participant(types(), Environment.read())
-    ends = [pipe.reader(topic_name(f"/r{{i}}/{{n}}"), full(k), take, reliable=True) for i in range(robots) for n, k in topics]
-    await asyncio.sleep(6); before = counts[:]; begin = time.perf_counter()
-    print("reading", flush=True)
-    await asyncio.sleep(seconds)
-    dt = time.perf_counter() - begin
-    print((counts[0] - before[0]) / dt, (counts[1] - before[1]) / dt / 1e6, flush=True)
-    pipe.close()
-asyncio.run(main())
-"""
-
 SENSORS = """
 import sys, time
 from botyard import Simulation
@@ -86,27 +64,6 @@ while True:
 """
 SIZES = (712, 1556, 330)
 """Bytes of the three messages."""
-BARE2 = """
-import asyncio, sys, time
-import numpy as np
-from botyard.protocols.dds.environment import Environment
-from botyard.protocols.dds.naming import topic_name
-from botyard.protocols.ros_messages.types import full, types
-from botyard.servers.cyclone import Participant
-fields = {{"ranges": np.zeros(181, np.float32), "intensities": np.zeros(181, np.float32), "data": np.zeros(190, np.uint8)}}
-async def main():
-    t = types()
-    pipe = Participant(t, Environment.read())
-    ends = [(pipe.writer(topic_name(f"/r{{i}}/{{n}}"), full(k)), t.encode_cdr(t.filled(full(k), fields), full(k)))
-            for i in range(100) for n, k in {topics!r}]
-    print("ready", flush=True)
-    begin, n = time.perf_counter(), 0
-    while True:
-        for writer, data in ends: writer.send(data)
-        n += 1
-        await asyncio.sleep(max(0.0, begin + 0.1 * n - time.perf_counter()))
-asyncio.run(main())
-"""
 READER_ZENOH = """
 import sys, time, zenoh
 robots, seconds = int(sys.argv[3]), float(sys.argv[4])
@@ -185,7 +142,6 @@ def run(command: list[str], reader_code: str = "") -> tuple[float, str]:
 
 
 def main() -> None:
-    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     with tempfile.TemporaryDirectory() as folder:
         world = Path(folder) / "w.yaml"
         rows = "".join(f"- {{name: r{i}, pose: [{4 + i % 10 * 5}, {4 + i // 10 * 0.6}, 0]}}\n" for i in range(ROBOTS))
@@ -207,7 +163,6 @@ def main() -> None:
         print(f"   their lasers and sonars read, no ROS  {sensors:5.1f} %   (what is below is compared with this)")
         cases = (
             ("ROS 1", ["--ros-master", f"embedded:{PORT + 500}"], READER, ""),
-            ("ROS 2, DDS", ["--ros2"], READER2, BARE2),
             ("ROS 2, Zenoh", ["--zenoh-router"], READER_ZENOH, BARE_ZENOH),
         )
         for name, options, reader, bare in cases:

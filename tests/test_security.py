@@ -50,7 +50,11 @@ def test_limits_of_clients_are_told_as_they_are() -> None:
 OF_FORMATS = {"servers.mdns.MAX_LABEL", "servers.mdns.MAX_VALUE", "interfaces.ros.traffic.MAX_ID", "protocols.pioneer.packet.MAX_DATA",
               "protocols.pioneer.packet.MAX_PACKET", "app.options.MAX_READ_HELP",
               "formats.base.MAX_LISTED", "formats.drawing.MAX_SAGITTA", "formats.stagescene.MAX_MOVABLE_PIXELS",
-              "protocols.ambf.stepping.MAX_CATCH_UP", "protocols.ros_messages.reconfigure.MAX_RAMP"}  # fmt: skip
+              "protocols.ambf.stepping.MAX_CATCH_UP", "protocols.ros_messages.reconfigure.MAX_RAMP",
+              "protocols.rtps.wire.MAX_NUMBER", "protocols.rtps.wire.MAX_COUNT", "protocols.rtps.limits.MAX_SET_BITS",
+              "protocols.rtps.limits.MAX_DATAGRAM_BYTES", "protocols.rtps.limits.MAX_LOCAL_DATAGRAM_BYTES",
+              "protocols.rtps.limits.MAX_DATA_BYTES", "protocols.rtps.limits.MAX_LOCAL_DATA_BYTES", "servers.rtps.MAX_PACKET_BYTES",
+              "servers.rtps.MAX_INDEX"}  # fmt: skip
 """Not limits on what others send: the greatest value a format of ours can express, accuracies, defaults."""
 LIMIT = re.compile(r"^((?:MAX|MOST|LONGEST|TALLEST)(?:_[A-Z_0-9]+)?)\b.*?=", re.MULTILINE)
 

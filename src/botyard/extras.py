@@ -43,14 +43,10 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "drawings": Extra(("ezdxf", "svgelements"), "maps from DXF and SVG drawings"),
     "jit": Extra(("llvmlite", "numba"), "kernels compiled on this machine, where none come with the package"),
     "plots": Extra(("matplotlib",), "Gantt charts of traffic"),
-    "ros": Extra(("rosbags",), "ROS 1, AMBF's objects, maps in bags"),
-    "ros2": Extra(
-        ("rosbags", "cyclonedds"), "ROS 2 over DDS", "on Linux it has wheels for x86-64 only; --zenoh works everywhere"
-    ),
     "traffic": Extra(("shapely",), "traffic on paths in the plane"),
     "vda5050": Extra(("paho", "shapely"), "AGVs over MQTT"),
     "window": Extra(("webview",), "the page in a window of its own"),
-    "zenoh": Extra(("rosbags", "zenoh"), "ROS 2 over Zenoh"),
+    "zenoh": Extra(("zenoh",), "ROS 2 over Zenoh"),
 }
 """All extras by their names in pyproject.toml."""
 

@@ -32,11 +32,6 @@ LINES: dict[str, tuple[str, ...]] = {
         "traffic run task.json --gantt x.svg --replay y.html --result r.json", "traffic gantt r.json",
         "traffic run task.json --gantt x.html",
     ),
-    "ros": (
-        "--nomap --ros1 --no-gui", "--nomap --ros-master embedded --no-gui", "--nomap --ambf 2.0 --no-gui", "-m room.bag --no-gui",
-        "traffic run task.json --ros1", "traffic run task.json --ros-master embedded",
-    ),
-    "ros2": ("--nomap --ros2 --no-gui", "--nomap --ros-domain-id 3 --no-gui", "traffic run task.json --ros2"),
     "zenoh": ("--nomap --zenoh --no-gui", "--nomap --zenoh-router --no-gui"),
     "traffic": ("traffic convert paths.svg out.json", "traffic convert graph.yaml out.json --route a,b"),
     "vda5050": ("traffic vda5050",),
@@ -77,7 +72,7 @@ print(json.dumps(done))
 
 def _own_modules(extra: str) -> list[str]:
     """Modules that no lesser extra brings, so that the hint must name this very one."""
-    shared = {"ros2": {"rosbags"}, "zenoh": {"rosbags"}, "vda5050": {"shapely"}}.get(extra, set())
+    shared = {"vda5050": {"shapely"}}.get(extra, set())
     return [m for m in extras.EXTRAS[extra].modules if m not in shared]
 
 
@@ -103,30 +98,30 @@ def test_every_missing_extra_is_named_before_anything_runs(tmp_path: Path) -> No
 def test_everything_that_is_missing_is_said_at_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(needs, "is_installed", lambda extra: extra not in ("ros2", "zenoh", "discovery"))
+    monkeypatch.setattr(needs, "is_installed", lambda extra: extra not in ("zenoh", "discovery"))
     code, _, err = call("--nomap", "--ros2", "--zenoh", "--mdns", "--ros1", *FAST, str(free_port()), capsys=capsys)
     assert code == 255
-    assert "--mdns, --ros2 and --zenoh" in err
-    assert '[discovery,ros2,zenoh]"' in err
+    assert "--mdns and --zenoh" in err
+    assert '[discovery,zenoh]"' in err
 
 
 def test_the_hint_names_the_checkout_and_the_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a checkout, `pip install botyard[…]` would find nothing; and the pip must be that of the environment that runs."""
     monkeypatch.chdir(CHECKOUT)
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
-    assert extras.install_command(["ros2"]) == 'pip install ".[ros2]"'
+    assert extras.install_command(["zenoh"]) == 'pip install ".[zenoh]"'
     monkeypatch.chdir(tmp_path)
-    assert extras.install_command(["ros2", "plots"]) == f'pip install "{CHECKOUT.resolve()}[plots,ros2]"'
+    assert extras.install_command(["zenoh", "plots"]) == f'pip install "{CHECKOUT.resolve()}[plots,zenoh]"'
     monkeypatch.delenv("VIRTUAL_ENV")
     monkeypatch.setattr(sys, "base_prefix", "/usr")
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "venv/bin/python"))
-    assert extras.install_command(["ros"]).startswith(f"{tmp_path}/venv/bin/python -m pip install ")
+    assert extras.install_command(["zenoh"]).startswith(f"{tmp_path}/venv/bin/python -m pip install ")
     (tmp_path / "venv/bin").mkdir(parents=True)
     (tmp_path / "venv/bin/pip").touch()
-    assert extras.install_command(["ros"]).startswith("venv/bin/pip install ")
+    assert extras.install_command(["zenoh"]).startswith("venv/bin/pip install ")
     monkeypatch.setattr(extras, "_checkout", lambda: None)
-    assert extras.install_command(["ros"]).endswith('pip install "botyard[ros]"')
+    assert extras.install_command(["zenoh"]).endswith('pip install "botyard[zenoh]"')
 
 
 @pytest.mark.parametrize("scheme", ["file", "https"])
@@ -148,7 +143,7 @@ def test_an_installed_package_remembers_its_checkout(
 def test_the_table_is_that_of_the_project() -> None:
     """Every extra of pyproject.toml has code, and each of its modules comes with it."""
     declared = PROJECT["optional-dependencies"]
-    assert set(declared) - {"all", "dev"} == set(extras.EXTRAS)
+    assert {name for name, rows in declared.items() if rows} - {"all", "dev"} == set(extras.EXTRAS)
     assert re.fullmatch(r"botyard\[(.*)\]", declared["all"][0])[1].split(",") == sorted(extras.EXTRAS)  # type: ignore[index]
     brings = packages_distributions()
     for name, extra in extras.EXTRAS.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import xml.etree.ElementTree as ET
 
 import pytest
 from hypothesis import given
@@ -133,14 +132,3 @@ def test_what_is_not_served_is_said() -> None:
     assert Environment.unserved({"ROS_DOMAIN_ID": "3", "ROS_DISCOVERY_SERVER": ""}) == []
     said = Environment.unserved({"ROS_DISCOVERY_SERVER": "10.0.0.1:11811", "ROS_SECURITY_ENABLE": "true"})
     assert [text.split()[0] for text in said] == ["ROS_DISCOVERY_SERVER", "ROS_SECURITY_ENABLE:"]
-
-
-def test_configuration() -> None:
-    """Cyclone's words for it."""
-    local = ET.fromstring(Environment(0, "LOCALHOST", ('a"<b',)).configuration())
-    assert local.findtext(".//AllowMulticast") == "false"
-    assert [p.get("address") for p in local.iterfind(".//Peer")] == ["localhost", 'a"<b']
-    plain = ET.fromstring(Environment().configuration())
-    assert plain.find(".//Peer") is None
-    assert plain.findtext(".//ExplicitlyPublishQosSetToDefault") == "true"
-    assert ET.fromstring(Environment(0, "OFF", ("x",)).configuration()).find(".//Peer") is None

@@ -61,12 +61,20 @@ def fastdds_peer(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if os.environ.get("CI"):
             pytest.fail(f"tests of ROS 2 need {missing}, and in CI they must run (make peers)")
         pytest.skip(f"needs {missing} (make peers)")
-    program = tmp_path_factory.mktemp("fastdds") / "peer"
-    source = Path(__file__).parent / "fastdds_peer.cpp"
+    return _compiled("fastdds_peer.cpp", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def fastdds_client(fastdds_peer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A client and server of a service on Fast DDS, compiled."""
+    return _compiled("fastdds_client.cpp", tmp_path_factory)
+
+
+def _compiled(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("fastdds") / "program"
+    path = str(Path(__file__).parent / source)
     subprocess.run(
-        ["g++", "-O1", "-std=c++17", str(source), "-lfastrtps", "-lfastcdr", "-o", str(program)],
-        check=True,
-        timeout=300,
+        ["g++", "-O1", "-std=c++17", path, "-lfastrtps", "-lfastcdr", "-o", str(program)], check=True, timeout=300
     )
     return program
 

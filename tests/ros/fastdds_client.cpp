@@ -1,6 +1,6 @@
 // A client or a server of a service as rmw_fastrtps makes it, on Fast DDS 2.x alone:
-//   fastdds_client call SECONDS N    calls /mini/trigger N times and says what came
-//   fastdds_client serve SECONDS N   answers N calls
+//   fastdds_client call SECONDS N [NAME]    calls a Trigger (/mini/trigger) N times and says what came
+//   fastdds_client serve SECONDS N [NAME]   answers N calls
 // A request carries the GUID of the reader of its reply in its related sample identity; a reply is ours when it repeats that and the
 // request's number.
 #include <fastdds/dds/domain/DomainParticipant.hpp>
@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -69,12 +70,12 @@ struct Ends {
   fast::DataReader* reader;
 };
 
-Ends make(fast::DomainParticipant* participant, bool client) {
+Ends make(fast::DomainParticipant* participant, bool client, const std::string& name) {
   fast::TypeSupport request(new AnyType("std_srvs::srv::dds_::Trigger_Request_")), response(new AnyType("std_srvs::srv::dds_::Trigger_Response_"));
   request.register_type(participant);
   response.register_type(participant);
-  auto* to = participant->create_topic("rq/mini/triggerRequest", request.get_type_name(), fast::TOPIC_QOS_DEFAULT);
-  auto* from = participant->create_topic("rr/mini/triggerReply", response.get_type_name(), fast::TOPIC_QOS_DEFAULT);
+  auto* to = participant->create_topic("rq" + name + "Request", request.get_type_name(), fast::TOPIC_QOS_DEFAULT);
+  auto* from = participant->create_topic("rr" + name + "Reply", response.get_type_name(), fast::TOPIC_QOS_DEFAULT);
   auto* publisher = participant->create_publisher(fast::PUBLISHER_QOS_DEFAULT);
   auto* subscriber = participant->create_subscriber(fast::SUBSCRIBER_QOS_DEFAULT);
   return {publisher->create_datawriter(client ? to : from, like_rmw<fast::DataWriterQos>()),
@@ -133,12 +134,12 @@ void serve(const Ends& ends, int wanted, Clock::time_point end) {
   std::printf("SERVED %d\n", served);
 }
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
   const auto end = Clock::now() + std::chrono::seconds(std::atoi(argv[2]));
   const bool client = std::strcmp(argv[1], "call") == 0;
   auto* factory = fast::DomainParticipantFactory::get_instance();
   auto* participant = factory->create_participant(0, fast::PARTICIPANT_QOS_DEFAULT);
-  (client ? call : serve)(make(participant, client), std::atoi(argv[3]), end);
+  (client ? call : serve)(make(participant, client, argc > 4 ? argv[4] : "/mini/trigger"), std::atoi(argv[3]), end);
   std::fflush(stdout);
   participant->delete_contained_entities();
   factory->delete_participant(participant);

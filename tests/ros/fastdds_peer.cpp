@@ -3,7 +3,8 @@
 // QOS: r reliable or b best effort, then v volatile or t transient local, then how many messages are wanted at least: it listens for so
 // many seconds, and then until all have come. HEX: CDR with its header, or @FILE with its bytes; written ten times a second;
 // latch offers it to readers that come later, too.
-// Says what writers it discovers (WRITER topic type user-data) and, at the end, what came (GOT topic count last-as-hex).
+// Says what writers it discovers (WRITER topic type user-data) and, at the end, what came (GOT topic count last-as-hex, FIRST topic hex: its
+// first 64 bytes).
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <fastdds/dds/domain/DomainParticipantListener.hpp>
@@ -16,6 +17,7 @@
 #include <fastdds/dds/topic/TopicDataType.hpp>
 #include <fastdds/dds/topic/TypeSupport.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -62,6 +64,7 @@ struct AnyType : fast::TopicDataType {
 
 std::mutex guard;
 std::map<std::string, std::pair<int, Bytes>> got;
+std::map<std::string, Bytes> first;
 
 struct Taker : fast::DataReaderListener {
   void on_data_available(fast::DataReader* reader) override {
@@ -71,7 +74,7 @@ struct Taker : fast::DataReaderListener {
       if (!info.valid_data) continue;
       std::lock_guard<std::mutex> lock(guard);
       auto& [count, last] = got[reader->get_topicdescription()->get_name()];
-      ++count;
+      if (!count++) first[reader->get_topicdescription()->get_name()].assign(bytes.begin(), bytes.begin() + std::min<size_t>(64, bytes.size()));
       last = bytes;
     }
   }
@@ -104,6 +107,7 @@ int main(int argc, char** argv) {
       fast::DataReaderQos qos;
       qos.reliability().kind = rest[0] == 'r' ? fast::RELIABLE_RELIABILITY_QOS : fast::BEST_EFFORT_RELIABILITY_QOS;
       qos.durability().kind = rest[1] == 't' ? fast::TRANSIENT_LOCAL_DURABILITY_QOS : fast::VOLATILE_DURABILITY_QOS;
+      qos.history().depth = 10;  // as ROS 2 has it
       qos.endpoint().history_memory_policy = dynamic;
       subscriber->create_datareader(topic, qos, &taker);
       if (rest.size() > 2) least[topic_name] = std::stoi(rest.substr(2));
@@ -138,6 +142,8 @@ int main(int argc, char** argv) {
       if (!entry.first) continue;
       std::printf("GOT %s %d ", topic.c_str(), entry.first);
       for (unsigned char byte : entry.second) std::printf("%02x", byte);
+      std::printf("\nFIRST %s ", topic.c_str());
+      for (unsigned char byte : first[topic]) std::printf("%02x", byte);
       std::printf("\n");
     }
   }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,17 +23,6 @@ def cdr(text: str) -> bytes:
     """CDR of a std_msgs/String."""
     raw = text.encode() + b"\0"
     return b"\0\1\0\0" + len(raw).to_bytes(4, "little") + raw
-
-
-@pytest.fixture(scope="session")
-def fastdds_client(fastdds_peer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A client and server of a service on Fast DDS, compiled."""
-    program = tmp_path_factory.mktemp("fastdds") / "client"
-    source = str(HERE / "fastdds_client.cpp")
-    subprocess.run(
-        ["g++", "-O1", "-std=c++17", source, "-lfastrtps", "-lfastcdr", "-o", str(program)], check=True, timeout=300
-    )
-    return program
 
 
 class Node:

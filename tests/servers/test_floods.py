@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+import socket
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,11 +19,13 @@ from botyard.protocols.ambf.link import FrameReader
 from botyard.protocols.ros_messages.limits import MAX_WAITING
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS, Reconfigure
 from botyard.protocols.ros_messages.types import types
-from botyard.servers import vda5050
+from botyard.protocols.rtps.events import EventKind
+from botyard.servers import rtps, vda5050
 from botyard.servers.ros2zenoh import _Inbox
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 from botyard.sim.simulation import Simulation
+from tests.servers.nearby import Nearby
 from tests.waiting import PATIENCE
 
 TYPES = types()
@@ -65,60 +67,28 @@ def test_what_zenoh_brings_waits_in_short_queues() -> None:
 # -- DDS
 
 
-def test_dds_is_looked_at_in_turns_and_long_samples_are_not() -> None:
-    pytest.importorskip("cyclonedds")
-    from botyard.protocols.dds.environment import Environment
-    from botyard.servers.cyclone import Participant
+def test_packets_of_dds_take_a_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flood waits in the socket's buffer when its share is used up; the loop goes on."""
+    spent = [0.0]
+
+    def slow() -> float:
+        spent[0] += 1000.0
+        return spent[0]
+
+    monkeypatch.setattr(rtps, "worked", slow)
 
     async def main() -> None:
-        place = Environment(domain=78, reach="OFF")
-        pipe, peer = Participant(TYPES, place), Participant(TYPES, place)
+        node = rtps.RtpsNode(Nearby(domain=78))
         try:
-            short: list[bytes] = []
-            pipe.reader("rt/s", "std_msgs/msg/String", short.append, reliable=True, limit=100)
-            writer = peer.writer("rt/s", "std_msgs/msg/String")
-            await until(lambda: writer.readers)
-            for text in ("x" * 1000, "y"):
-                writer.send(TYPES.encode_cdr(TYPES["std_msgs/String"](data=text), "std_msgs/String"))
-            await until(lambda: short)
-            assert len(short) == 1 and b"y" in short[0]
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+                for _ in range(3 * rtps.MAX_PACKETS):
+                    peer.sendto(b"rubbish", node._sockets[0].getsockname())
+                await until(lambda: node.participant.count(EventKind.MALFORMED) > 0)
+                for _ in range(20):
+                    await asyncio.sleep(0)
+            assert node.participant.count(EventKind.MALFORMED) <= rtps.MAX_PACKETS
         finally:
-            pipe.close()
-            peer.close()
-
-    asyncio.run(main())
-
-
-def test_one_busy_topic_of_dds_holds_up_no_other() -> None:
-    """Without a network: ends that always have more to do are asked one after the other, for a while only."""
-    pytest.importorskip("cyclonedds")
-    import threading
-
-    from botyard.protocols.tokenbucket import TokenBucket
-    from botyard.servers import cyclone
-
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        pipe = object.__new__(cyclone.Participant)
-        order: list[str] = []
-
-        class End:
-            def __init__(self, name: str, work: int) -> None:
-                self.name, self.work = name, work
-
-            def woken(self) -> bool:
-                order.append(self.name)
-                self.work -= 1
-                return self.work > 0
-
-        pipe._ends = {1: End("busy", 1000), 2: End("quiet", 1)}  # type: ignore[dict-item]
-        pipe._fence, pipe._loop, pipe._closing = Fence(log, "x"), loop, threading.Event()
-        pipe._time = TokenBucket(0.2, 0.05, loop.time())
-        seen = threading.Event()
-        pipe._woken(deque([1, 2]), seen)
-        assert order[:2] == ["busy", "quiet"]
-        await until(seen.is_set)
-        assert order.count("busy") == 1000
+            node.close()
 
     asyncio.run(main())
 

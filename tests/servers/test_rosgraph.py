@@ -14,12 +14,18 @@ from botyard.app.compose import compose
 from botyard.engine.commands import EnableMotors
 from botyard.interfaces.ros.graph import EncodedMessage, RosGraph
 from botyard.model.rosmessages import OWN
+from botyard.protocols.dds.naming import type_name as dds_name
 from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import service_name, types
+from botyard.protocols.rtps.qos import Durability, Qos
+from botyard.protocols.rtps.reader import Sample
 from botyard.servers.hub import Hub
+from botyard.servers.ros2 import Ros2
+from botyard.servers.rtps import RtpsNode
 from botyard.sim.simulation import Simulation
+from tests.servers.nearby import Nearby
 
 
 @dataclass(eq=False)
@@ -204,32 +210,30 @@ def test_a_transport_that_comes_later_gets_what_is_latched() -> None:
 
 def test_dds_is_switched_off_and_on_again() -> None:
     """In one process: the second participant offers and hears what the first did."""
-    cyclonedds = pytest.importorskip("cyclonedds")
-    assert cyclonedds
-    from botyard.protocols.dds.environment import Environment
-    from botyard.servers.cyclone import Participant
-    from botyard.servers.ros2 import Ros2
 
     async def run() -> None:
         sim, _, graph = made(1)
-        place = Environment(domain=77, reach="OFF")
+        place = Nearby(domain=77)
         for _ in range(2):
-            got: list[bytes] = []
             ros = Ros2(graph.types, place)
             graph.add(ros)
-            peer = Participant(graph.types, place)
-            peer.reader("rt/r0/odom", "nav_msgs/msg/Odometry", got.append, reliable=True)
-            late: list[bytes] = []
-            peer.reader("rt/map", "nav_msgs/msg/OccupancyGrid", late.append, reliable=True, transient=True)
-            driver = peer.writer("rt/r0/cmd_vel", "geometry_msgs/msg/Twist")
-            for _ in range(100):
-                if len(got) > 5 and late and turning(sim):
+            peer = RtpsNode(place)
+            part = peer.participant
+            odometry: list[Sample] = []
+            part.reader("rt/r0/odom", dds_name("nav_msgs/msg/Odometry"), odometry.append, Qos(), peer.now())
+            maps: list[Sample] = []
+            latched = Qos(durability=Durability.TRANSIENT_LOCAL)
+            part.reader("rt/map", dds_name("nav_msgs/msg/OccupancyGrid"), maps.append, latched, peer.now())
+            driver = part.writer("rt/r0/cmd_vel", dds_name("geometry_msgs/msg/Twist"), Qos(), peer.now())
+            for _ in range(500):
+                if len(odometry) > 5 and maps and turning(sim):
                     break
-                driver.send(twist())
+                driver.write(twist(), peer.now())
+                peer.wake()
                 step(sim, graph)
                 await asyncio.sleep(0.02)
-            assert graph.types.decode_cdr(got[-1], "nav_msgs/Odometry").header.frame_id == "r0/odom"
-            assert late
+            assert graph.types.decode_cdr(odometry[-1].payload, "nav_msgs/Odometry").header.frame_id == "r0/odom"
+            assert maps
             assert turning(sim) > 0.0
             peer.close()
             graph.remove(ros)

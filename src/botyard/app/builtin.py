@@ -167,7 +167,7 @@ LOCKSTEP: Final = _built_in(
 
 AMBF: Final = replace(
     _built_in(
-        "ambf", "AMBF's objects without ROS", "ros", serve=lambda run, it: run.ros.link_switch(it), carrier=Carrier.TCP, port=AMBF_PORT,
+        "ambf", "AMBF's objects without ROS", serve=lambda run, it: run.ros.link_switch(it), carrier=Carrier.TCP, port=AMBF_PORT,
         is_asked=lambda o: o.ambf is not None and o.ambf_port >= 0, asking={"ambf": "2.0"},
         is_offered=lambda o: o.ambf is not None,  # its types and its step are those of the whole run
         step_s=lambda o: None if o.ambf is None else AMBF_STEP_S,
@@ -189,19 +189,18 @@ _ROS_FIELDS: Final = {
 ROSMASTER: Final = _built_in(
     "rosmaster",
     "a ROS 1 master in the simulator",
-    "ros",
     serve=lambda run, it: run.ros.master_switch(it),
     port=MASTER_PORT,
 )
 ROS1: Final = _built_in(
-    "ros1", "ROS 1 (TCPROS)", "ros", serve=lambda run, it: run.ros.ros1_switch(it),
+    "ros1", "ROS 1 (TCPROS)", serve=lambda run, it: run.ros.ros1_switch(it),
     is_asked=lambda o: o.ros1 or o.ros_master is not None
     or (o.ambf is not None and not (o.ros2 or o.ros_domain_id is not None or o.zenoh or o.zenoh_router)),
     asking={"ros1": True},
     fields={"master": "ros_master", "wait": "ros_wait", **_ROS_FIELDS},
 )  # fmt: skip
 ROS2: Final = _built_in(
-    "ros2", "ROS 2 (DDS)", "ros2", serve=lambda run, it: run.ros.ros2_switch(it),
+    "ros2", "ROS 2 (DDS)", serve=lambda run, it: run.ros.ros2_switch(it),
     is_asked=lambda o: o.ros2 or o.ros_domain_id is not None, asking={"ros2": True},
     step_s=lambda o: ROS2_STEP_S if o.ros2 or o.ros_domain_id is not None else None,
     fields={"domain": "ros_domain_id", "distro": "ros_distro", **_ROS_FIELDS},
@@ -214,7 +213,7 @@ ZENOH: Final = _built_in(
 )  # fmt: skip
 ROSBRIDGE: Final = replace(
     _built_in(
-        "rosbridge", "ROS by the rosbridge protocol", "ros", serve=lambda run, it: run.ros.rosbridge_switch(it),
+        "rosbridge", "ROS by the rosbridge protocol", serve=lambda run, it: run.ros.rosbridge_switch(it),
         carrier=Carrier.WEBSOCKET, port=ROSBRIDGE_PORT,
         is_asked=lambda o: o.rosbridge is not None, asking={"rosbridge": ROSBRIDGE_PORT},
         fields={"port": "rosbridge", "token": "rosbridge_token", "distro": "ros_distro", **_ROS_FIELDS},
@@ -243,7 +242,6 @@ TRAFFICROS: Final = Interface(
     name="trafficros",
     about="a traffic task over ROS",
     carrier=Carrier.OWN,
-    extras=("ros",),
     command="botyard traffic run",
 )
 

@@ -11,14 +11,8 @@ from botyard.extras import EXTRAS, install_command, is_installed
 
 OF_OPTIONS: Final[Mapping[str, str]] = {
     "mdns": "discovery",
-    "ros1": "ros",
-    "ros_master": "ros",
-    "ambf": "ros",
-    "ros2": "ros2",
-    "ros_domain_id": "ros2",
     "zenoh": "zenoh",
     "zenoh_router": "zenoh",
-    "rosbridge": "ros",
     "gantt": "plots",
 }
 """Extras by the names of parameters of commands (``run``, ``traffic run``); other commands say what they need with `require`."""

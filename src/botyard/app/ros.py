@@ -109,13 +109,7 @@ class RosInterfaces:
         return Switch(interface.about, False, start, self.stop_link, address=address)
 
     def graph(self) -> RosGraph:
-        """The graph, made once.
-
-        Raises
-        ------
-        WorldError
-            The extra is not installed.
-        """
+        """The graph, made once."""
         if self._graph is None:
             from botyard.interfaces.ros.graph import RosGraph
             from botyard.protocols.ros_messages.naming import PROFILES
@@ -336,7 +330,7 @@ class RosInterfaces:
         Raises
         ------
         WorldError
-            The extra is not installed; an environment variable makes no sense.
+            An environment variable makes no sense.
         PeerError
             The network cannot be used so.
         """

@@ -1,4 +1,4 @@
-"""Maps in bags of ROS 1 and 2: the last ``nav_msgs/OccupancyGrid`` of a ``.bag``, ``.mcap`` or ``.db3`` (extra "ros").
+"""Maps in bags of ROS 1 and 2: the last ``nav_msgs/OccupancyGrid`` of a ``.bag``, ``.mcap`` or ``.db3``.
 
 The library rosbags reads the containers. Their content is untrusted: messages are decoded by the definition of the ROS package, not by the
 bag's own; compressed chunks are decompressed within the budget; a database may hold tables only.
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from botyard.errors import FormatError, MapError
-from botyard.extras import lacking
 from botyard.formats.base import Source
 from botyard.formats.budget import Meter
 from botyard.names import shown
@@ -33,13 +32,11 @@ def last_map(source: Source, meter: Meter) -> Any:
     Raises
     ------
     MapError
-        The extra is not installed, the bag cannot be read, or no map is in it.
+        The bag cannot be read, or no map is in it.
     """
-    try:
-        from rosbags import rosbag1, rosbag2
-        from rosbags.typesys import Stores, get_typestore
-    except ImportError:
-        raise MapError(lacking("a bag", "ros"), source.name) from None
+    from rosbags import rosbag1, rosbag2
+    from rosbags.typesys import Stores, get_typestore
+
     path = source.beside(Path(source.name).name, "the bag")
     first = source.suffix == ".bag"
     try:

@@ -1,5 +1,5 @@
 """``nav_msgs/OccupancyGrid`` messages from files: what ``rostopic echo -n1 /map`` or ``ros2 topic echo --once --full-length /map`` print,
-the same as JSON, and bags of ROS 1 and 2 (``.bag``, ``.mcap``, ``.db3``; extra "ros").
+the same as JSON, and bags of ROS 1 and 2 (``.bag``, ``.mcap``, ``.db3``).
 
 Fields by the definition of nav_msgs/OccupancyGrid: ``info.resolution`` (m a cell), ``info.width``, ``info.height``, ``info.origin`` (pose
 of the lower left cell's corner), ``data`` row by row from there: −1 unknown, 0 … 100 per cent of occupancy.
@@ -161,7 +161,7 @@ def read(source: Source, options: Options) -> World:
     Raises
     ------
     MapError
-        With what was expected and what was found; for bags also: the extra is not installed, no such message in it.
+        With what was expected and what was found; for bags also: no such message in it.
     """
     if source.suffix in BAGS:
         meter = Meter(options.budget, source.name)

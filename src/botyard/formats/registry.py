@@ -91,7 +91,6 @@ FORMATS: Final = (
     Format(
         name="occupancygrid", about="nav_msgs/OccupancyGrid as printed text, JSON or bag", suffixes=(*_YAML, ".json", *occupancy.BAGS),
         read=occupancy.read, fits=lambda source: source.suffix in occupancy.BAGS or occupancy.fits(source),
-        extras=dict.fromkeys(occupancy.BAGS, "ros"),
     ),
     Format(name="geojson", about="GeoJSON (RFC 7946)", suffixes=(".geojson", ".json"), read=geojson.read, fits=geojson.fits),
     Format(name="scenario", about="botyard's own scenarios: map, robots, obstacles, settings", suffixes=_YAML, read=_scenario),

@@ -10,7 +10,7 @@ from botyard.formats.budget import Budget
 from botyard.interfaces.ros.firstmap import TYPE, FirstMap
 from botyard.model.scene import Scene
 from botyard.protocols.dds.environment import Environment
-from botyard.protocols.dds.naming import topic_name
+from botyard.protocols.dds.naming import topic_name, type_name
 from botyard.protocols.ros_messages.types import Types, full
 
 MAP_TIMEOUT_S: Final = 15.0
@@ -64,29 +64,24 @@ async def map_of_ros2(name: str, types: Types, environment: Environment, budget:
     ------
     MapError
         None came, or it is no map.
-    WorldError
-        The extra is not installed.
     PeerError
         The network cannot be used so.
     """
-    from botyard.servers.cyclone import Participant
+    from botyard.protocols.rtps.qos import Durability, Qos
+    from botyard.servers.rtps import RtpsNode
 
     came = asyncio.Event()
     found = FirstMap(name, types, budget, came.set)
-    pipe = Participant(types, environment)
+    node = RtpsNode(environment)
     try:
-        pipe.reader(
-            topic_name(found.topic),
-            full(TYPE),
-            found.take_cdr,
-            reliable=True,
-            transient=True,
-            depth=1,
-            limit=found.limit,
-        )
+        node.participant.reader(
+            topic_name(found.topic), type_name(full(TYPE)), lambda sample: found.take_cdr(sample.payload),
+            Qos(depth=1, durability=Durability.TRANSIENT_LOCAL), node.now(), limit=found.limit,
+        )  # fmt: skip
+        node.wake()
         return await _waited(found, came)
     finally:
-        pipe.close()
+        node.close()
 
 
 __all__ = ["MAP_TIMEOUT_S", "map_of_ros1", "map_of_ros2"]

@@ -270,6 +270,16 @@ def _limit(limits: Reconfigure, name: str) -> float:
     return limits.values()[name]
 
 
+def _limit_parameters(limits: Reconfigure | None) -> dict[str, Value]:
+    """A robot's motion limits as ROS 2 parameters."""
+    if limits is None:
+        return {}
+    return {
+        p.name: Value(partial(_limit, limits, p.name), f"{p.about}, {p.unit}", partial(limits.change, p), MAX_RAMP)
+        for p in PARAMETERS
+    }
+
+
 class _LogLines(logging.Handler):
     """Ring buffers of warnings and errors for /rosout of ROS 1 and ROS 2: whether it is an error, and the text."""
 
@@ -343,7 +353,7 @@ class RosGraph:
         self._stale = True
         self._active: list[_Offer] = []
         self._steps: ActionServer | None = None
-        self._own_parameters: Parameters | None = None
+        self._own_parameters = Parameters(self.profile.world_node, types, self._parameters)
         self._world = self._world_member()
         self._robots: list[RobotTopics] = []
         """Of all members."""
@@ -434,8 +444,7 @@ class RosGraph:
                 member = self._members[name] = self._robot_member(robot, len(robots) == 1)
                 for transport in self._transports:
                     self._offer(member, transport)
-        if self._own_parameters is not None:
-            self._own_parameters.events.publish()  # robots come and go with their parameters
+        self._own_parameters.events.publish()  # robots come and go with their parameters
         self._robots = [member.robot for member in self._members.values() if member.robot is not None]
 
     def _unique_ros_name(self, robot: str) -> str:
@@ -506,6 +515,8 @@ class RosGraph:
             limits = Reconfigure(port, names.prefix, self.types, self._hub.settle)
             offered += limits.topics()
             services.append(limits.service())
+        if names.node != self.profile.world_node:  # every node of ROS 2 has parameters
+            services += Parameters(names.node, self.types, partial(self._robot_parameters, limits)).services()
         offers = [_Offer(t, names.node) for t in offered]
         return _Member(names.node, offers, inputs, services, driver, topics, limits, ros_name, of=robot)
 
@@ -556,9 +567,10 @@ class RosGraph:
         node, offered = self.profile.world_node, self.profile.world
         topics = [
             Topic("/rosout", "rosgraph_msgs/Log", self._log_line, "warnings and errors of the simulator", queue=100, only="ros1"),
-            Topic("/rosout", "rcl_interfaces/Log", self._log_line2, "warnings and errors of the simulator", queue=100, only="cdr"),
+            Topic("/rosout", "rcl_interfaces/Log", self._log_line2, "warnings and errors", queue=100, only="cdr", is_kept=True),
         ]  # fmt: skip
-        services: list[Service] = []
+        topics.append(self._own_parameters.events)
+        services = self._own_parameters.services()
         inputs: list[Input] = []
         if not self.profile.has_own_tf:
             # simulation_interfaces calls the frame of the world so
@@ -580,9 +592,6 @@ class RosGraph:
             )
         if "control" in offered:
             services += self._world_services(f"{node}/")
-            self._own_parameters = Parameters(node, self.types, self._parameters)
-            services += self._own_parameters.services()
-            topics.append(self._own_parameters.events)
             standard = RosSimulator(node, self.types, self._m, self._control, self.stamp, ROS)
             services += standard.services()
             if self._control.allows(ROS, StepNow):
@@ -657,14 +666,15 @@ class RosGraph:
 
     def _parameters(self) -> dict[str, Value]:
         """ROS 2 parameters of the world's node: motion limits of every robot, and ``use_sim_time``."""
-        found = {"use_sim_time": Value(lambda: self.sim_time, "whether stamps are simulated time")}
+        found = self._robot_parameters(None)
         for member in self._members.values():
-            if (limits := member.limits) is None:
-                continue
-            for p in PARAMETERS:
-                get, put = partial(_limit, limits, p.name), partial(limits.change, p)
-                found[f"{member.ros_name}.{p.name}"] = Value(get, f"{p.about}, {p.unit}", put, MAX_RAMP)
+            found |= {f"{member.ros_name}.{name}": value for name, value in _limit_parameters(member.limits).items()}
         return found
+
+    def _robot_parameters(self, limits: Reconfigure | None) -> dict[str, Value]:
+        """ROS 2 parameters of a robot's node, where it has one of its own."""
+        sim_time = Value(lambda: self.sim_time, "whether stamps are simulated time")
+        return {"use_sim_time": sim_time, **_limit_parameters(limits)}
 
     def _world_services(self, prefix: str) -> list[Service]:
         do = self._do

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
-from xml.sax.saxutils import quoteattr
 
 from botyard.errors import WorldError
 from botyard.names import shown
@@ -22,8 +21,6 @@ DEFAULT_DISTRO: Final = "jazzy"
 ROS1_DISTROS: Final = frozenset(["kinetic", "melodic", "noetic"])
 """Distributions of ROS 1 that ``ROS_DISTRO`` may name: they say nothing of ROS 2."""
 LAST_DOMAIN: Final = 232
-MAX_SAMPLE: Final = 256 << 20
-"""Longest sample that Cyclone reassembles or sends, bytes: a map has a byte for each cell."""
 PARTICIPANTS: Final = 32
 """Participants per machine that are probed without multicast (as by rmw_cyclonedds)."""
 _UNSERVED: Final = {
@@ -119,29 +116,3 @@ class Environment:
                 "ROS_SECURITY_ENABLE: security enclaves are not supported; only programs without security are met"
             )
         return found
-
-    def configuration(self) -> str:
-        """Cyclone's XML.
-
-        Default QoS policies are sent explicitly, because readers of ``@foxglove/rtps`` need them.
-        """
-        general, discovery = "", ""
-        peers = list(self.peers)
-        if self.reach in ("LOCALHOST", "OFF"):
-            general += "<AllowMulticast>false</AllowMulticast>"
-        if self.reach == "LOCALHOST":
-            peers.insert(0, "localhost")
-        if self.reach == "OFF":
-            peers = []
-            discovery += f"<Tag>botyard-{os.getpid()}</Tag>"
-        if self.reach == "LOCALHOST" or peers:
-            discovery += f"<ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>{PARTICIPANTS}</MaxAutoParticipantIndex>"
-        if peers:
-            discovery += "<Peers>" + "".join(f"<Peer address={quoteattr(p)}/>" for p in peers) + "</Peers>"
-        return (
-            "<CycloneDDS><Domain>"
-            f"<General>{general}</General><Discovery>{discovery}</Discovery>"
-            "<Compatibility><ExplicitlyPublishQosSetToDefault>true</ExplicitlyPublishQosSetToDefault></Compatibility>"
-            f"<Internal><MaxSampleSize>{MAX_SAMPLE >> 20} MiB</MaxSampleSize></Internal>"
-            "</Domain></CycloneDDS>"
-        )

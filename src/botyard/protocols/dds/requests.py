@@ -1,6 +1,6 @@
 """The header that rmw_cyclonedds puts between the CDR header and the body of a service's request and response (reference ros.md §4).
 
-rmw_fastrtps sends it as inline QoS, which the Cyclone library does not expose: its clients cannot be answered.
+rmw_fastrtps sends inline QoS instead (`botyard.protocols.dds.services`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,10 @@ def split_request(data: bytes) -> Request:
     Raises
     ------
     PeerError
-        It is too short to have the header: its client uses another RMW.
+        It is too short to have the header.
     """
     if len(data) <= CDR_HEADER + HEADER:
-        raise PeerError(
-            f"a request of {len(data)} bytes without the header of rmw_cyclonedds_cpp: other RMWs' clients cannot be answered"
-        )
+        raise PeerError(f"a request of {len(data)} bytes without the header of rmw_cyclonedds_cpp")
     end = CDR_HEADER + HEADER
     return Request(data[:CDR_HEADER] + data[end:], data[CDR_HEADER:end], bool(data[1] & 1))
 

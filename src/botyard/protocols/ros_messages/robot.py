@@ -67,6 +67,8 @@ class Topic:
         Called with True when the first subscriber comes, with False when the last one goes.
     about : str
         One line of description.
+    is_kept : bool
+        Whether late subscribers get the last `queue` messages (ROS 2 over DDS); for what is not a state, such as log lines.
     only : str
         ``ros1`` or ``cdr``: the wire form that knows its type; empty: both.
     quick : callable or None
@@ -90,6 +92,7 @@ class Topic:
     quick: Callable[[str, Stamp], bytes] | None = None
     device: str = ""
     publish: Callable[[], None] = lambda: None
+    is_kept: bool = False
 
     @property
     def latched(self) -> bool:

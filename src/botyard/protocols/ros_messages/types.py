@@ -18,7 +18,6 @@ import numpy as np
 
 from botyard.elementary import cosine_sine
 from botyard.errors import PeerError, WorldError
-from botyard.extras import lacking
 from botyard.geometry import Pose
 from botyard.model.devices import built_in_devices
 from botyard.protocols.ros_messages import simulation_interfaces as simulation
@@ -122,14 +121,12 @@ class Types:
     Raises
     ------
     WorldError
-        The extra is not installed; no such distribution.
+        There is no such distribution.
     """
 
     def __init__(self, distro: str = "jazzy", more: Mapping[str, str] = MappingProxyType({})) -> None:
-        try:
-            from rosbags.typesys import Stores, get_types_from_msg, get_typestore
-        except ImportError:
-            raise WorldError(lacking("a ROS interface", "ros")) from None
+        from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
         self._one = get_typestore(Stores.ROS1_NOETIC)
         stores = {
             "humble": Stores.ROS2_HUMBLE,
@@ -414,6 +411,6 @@ def types(distro: str = "jazzy") -> Types:
     Raises
     ------
     WorldError
-        The extra is not installed; no such distribution.
+        There is no such distribution.
     """
     return Types(distro)
