@@ -1,0 +1,38 @@
+"""Three robots as Nav2's unchanged bring-up drives them, by a program that sends and needs what Nav2's programs do (nav2_peer.py)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ros.ros1 import output
+from tests.ros.ros2 import Ros2World
+
+pytestmark = pytest.mark.xdist_group("ros2")
+PEER = Path(__file__).parent / "nav2_peer.py"
+LINKS = {"base_footprint", "base_link", "base_scan", "left_wheel", "odom", "right_wheel"}
+
+
+def test_three_robots_are_located_and_driven_to_goals(world2: Ros2World) -> None:
+    """Scans fit the map by the frames of tf at their stamps, stamped commands are obeyed, and everybody arrives."""
+    names = ["ann", "bob", "cid"]
+    chosen = [part for name in names for part in ("-r", f"p3dx:{name}")]
+    sim = world2.botyard("-m", "office", *chosen, "--ros2", "--ros-names", "nav2", "--ros-map", "on", "--no-error")
+    assert "steps of 20 ms" in output(sim)
+    text = world2.run(sys.executable, str(PEER), json.dumps(names), seconds=200.0)
+    lines = [x for x in text.splitlines() if x.startswith("RESULT ")]
+    assert lines, text
+    results = json.loads(lines[-1].removeprefix("RESULT "))
+    assert set(results) == set(names)
+    for name, result in results.items():
+        assert result["reached"], (name, result, output(sim))
+        assert result["fit"] > 0.85, (name, result)
+        assert result["apart"] < 0.15, (name, result)
+        assert result["scans"] >= 20
+        assert set(result["links"]) >= LINKS
+        assert result["odometry"] == ["odom", "base_footprint"]
+        assert 0.0 < result["covariance"] < 1.0
+    assert "refused" not in output(sim) and "internal error" not in output(sim)
