@@ -240,7 +240,7 @@ class RtpsNode:
             return
         now = self._loop.time()
         self.participant.epoch = time.time() - now
-        later = self.participant.due(now)
+        later = self._fence.call(self.participant.due, now, otherwise=now)
         self._send()
         if self._timer is not None:
             self._timer.cancel()

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.protocols.rtps import guids, limits, parameters, wire
-from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData
+from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData, encode_key
 from botyard.protocols.rtps.events import EventKind
 from botyard.protocols.rtps.participant import Participant
 from botyard.protocols.rtps.qos import Durability, Qos
@@ -471,3 +471,23 @@ def test_a_day_of_coming_and_going() -> None:
     assert not server.part.peers
     assert max(counts) - min(counts) < 200, counts
     assert len(server.part._discovery.publications.kept) < 5  # type: ignore[arg-type]
+
+
+def test_who_has_left_is_not_met_again_by_the_rest_of_the_packet() -> None:
+    """A participant that says in one packet that it leaves, and is addressed to us: nothing of it stays."""
+    part = alone()
+    before = kept(part, set())
+    for number in range(100):
+        prefix = b"\1\x0f" + number.to_bytes(10, "big")
+        guid = prefix + guids.PARTICIPANT
+        part.feed(announcement(number), SOURCE, float(number))
+        leaving = wire.data_key(
+            guids.SPDP_READER + guids.SPDP_WRITER, 2, parameters.disposal(guid),
+            encode_key(parameters.PARTICIPANT_GUID, guid),
+        )  # fmt: skip
+        part.feed(wire.header(prefix) + leaving + wire.info_dst(part.guid[:12]), SOURCE, float(number))
+        part.due(float(number))
+        part.out()
+    part.take_events()
+    assert not part.peers
+    assert kept(part, set()) < before + 50

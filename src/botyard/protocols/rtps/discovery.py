@@ -25,7 +25,7 @@ from botyard.protocols.rtps.limits import (
 from botyard.protocols.rtps.outbox import Outbox, Place
 from botyard.protocols.rtps.peers import Peer
 from botyard.protocols.rtps.qos import Durability, Qos, mismatch
-from botyard.protocols.rtps.reader import Inbox, Reader, Sample, WriterProxy, first_base
+from botyard.protocols.rtps.reader import BuiltinReader, Inbox, Reader, Sample, WriterProxy, first_base
 from botyard.protocols.rtps.wire import MalformedError
 from botyard.protocols.rtps.writer import Heralds, InstanceWriter, Writer
 from botyard.protocols.tokenbucket import RateLimit
@@ -125,7 +125,7 @@ class Discovery:
         takes: tuple[Callable[[Sample], None], ...] = (self._endpoint, self._endpoint, lambda sample: None)
         for (entity, _, _), take in zip(_READERS, takes, strict=True):
             about = EndpointData(self._prefix + entity, "", "", _BUILTIN_QOS)
-            self.readers[entity] = Reader(about, inbox, take, limit=MAX_PARAMETER_BYTES)
+            self.readers[entity] = BuiltinReader(about, inbox, take, limit=MAX_PARAMETER_BYTES)
         self._encode()
 
     def _builtin_writer(self, entity: bytes) -> InstanceWriter:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from botyard.errors import WorldError
 from botyard.protocols.rtps import guids, wire
+from botyard.protocols.rtps.callbacks import Callbacks
 from botyard.protocols.rtps.discovery import LEASE_S, Discovery
 from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData
 from botyard.protocols.rtps.events import Event, EventKind, Events
@@ -90,8 +91,9 @@ class Participant:
         self._events = Events()
         self._outbox = Outbox(prefix, {*hosts, *(host for host, _ in addresses)}, now)
         self._outbox.stamp(now, now + epoch)
-        self._heralds = Heralds()
-        self._inbox = Inbox(self._events)
+        self._callbacks = Callbacks()
+        self._heralds = Heralds(self._callbacks)
+        self._inbox = Inbox(self._events, self._callbacks)
         about = ParticipantData(self.guid, self._addresses, self._addresses, lease=LEASE_S, user_data=user_data)
         self._discovery = Discovery(
             about, announce_to, domain, self._outbox, self._heralds, self._inbox, self._events, now
@@ -126,7 +128,7 @@ class Participant:
             s.
         user_data : bytes
         changed : callable
-            Called when readers have come or gone.
+            Called when readers have come or gone; it may do what a reader's `take` may.
 
         Raises
         ------
@@ -136,6 +138,7 @@ class Participant:
         data = self._describe(guids.WRITER_WITHOUT_KEY, topic, type_name, qos, user_data)
         writer = TopicWriter(data, self._heralds, KeepLast(qos.depth), changed)
         self._discovery.add(writer, now)
+        self._callbacks.run()
         return writer
 
     def reader(
@@ -155,7 +158,7 @@ class Participant:
         Parameters
         ----------
         take : callable
-            Called with each `Sample`, from within `feed`.
+            Called with each `Sample`, from within `feed`; it may write, add and remove endpoints, and raise.
         limit : int
             Longest sample that is taken, bytes.
 
@@ -164,6 +167,7 @@ class Participant:
         data = self._describe(guids.READER_WITHOUT_KEY, topic, type_name, qos, user_data)
         reader = Reader(data, self._inbox, take, limit, changed)
         self._discovery.add(reader, now)
+        self._callbacks.run()
         return reader
 
     def _describe(self, kind: int, topic: str, type_name: str, qos: Qos, user_data: bytes) -> EndpointData:
@@ -182,6 +186,7 @@ class Participant:
     def remove(self, endpoint: Writer[Any] | Reader, now: float) -> None:
         """Close a writer or reader, and tell all."""
         self._discovery.remove(endpoint, now)
+        self._callbacks.run()
 
     def describe(self, user_data: bytes) -> None:
         """Give the participant other user data."""
@@ -215,7 +220,13 @@ class Participant:
     # -- time
 
     def due(self, now: float) -> float:
-        """Do what is due, and make datagrams of all that was written; when to call it next, s."""
+        """Do what is due, and make datagrams of all that was written; when to call it next, s.
+
+        Raises
+        ------
+        Exception
+            What a `changed` has raised, when all is done; the next call has the time.
+        """
         self.now = now
         self._outbox.stamp(now, now + self.epoch)
         later = self._discovery.due(now)
@@ -234,11 +245,14 @@ class Participant:
                     inbox.asking[proxy] = again
                 else:
                     inbox.asking.pop(proxy, None)
-        for writer in tuple(heralds.fresh):
-            writer.herald(now)
-        heralds.fresh.clear()
-        out, paced = self._outbox.drain(now)
-        self._out += out
+        try:
+            self._callbacks.run()
+        finally:
+            for writer in tuple(heralds.fresh):
+                writer.herald(now)
+            heralds.fresh.clear()
+            out, paced = self._outbox.drain(now)
+            self._out += out
         if heralds.waiting or inbox.assembling:
             later = min(later, self._scan_at)
         return min(later, paced, *inbox.asking.values(), INFINITE)
@@ -257,7 +271,13 @@ class Participant:
     # -- packets
 
     def feed(self, packet: bytes, source: Address, now: float) -> None:
-        """A packet has come. Whatever its bytes are, nothing is raised but by a reader's callable."""
+        """A packet has come. Whatever its bytes are, nothing is raised but by callables of programs.
+
+        Raises
+        ------
+        Exception
+            What a `take` or `changed` has raised, when all of the packet is done.
+        """
         if len(packet) < wire.HEADER_BYTES or packet[:4] != wire.MAGIC or packet[4] != wire.VERSION[0]:
             self._events.add(EventKind.MALFORMED, b"", f"{source[0]}: not RTPS 2")
             return
@@ -270,6 +290,7 @@ class Participant:
             self._message(packet, prefix, source, now)
         except MalformedError as error:
             self._events.add(EventKind.MALFORMED, prefix + guids.PARTICIPANT, f"{source[0]}: {error}")
+        self._callbacks.run()
 
     def _message(self, packet: bytes, prefix: bytes, source: Address, now: float) -> None:
         peer = self._peers.get(prefix)
@@ -297,8 +318,7 @@ class Participant:
                 continue
             elif kind == wire.DATA:
                 self._data(packet, at, end, flags, layout, prefix, source, stamp, now)
-                if peer is None:
-                    peer = self._peers.get(prefix)
+                peer = self._peers.get(prefix)  # it may have come, gone, or be another one
             elif peer is None or not peer.host:
                 continue  # nothing else counts before it is known where a participant is
             elif kind == wire.HEARTBEAT:

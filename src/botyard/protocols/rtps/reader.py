@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from botyard.protocols.rtps import wire
+from botyard.protocols.rtps.callbacks import Callbacks
 from botyard.protocols.rtps.discoverydata import EndpointData
 from botyard.protocols.rtps.events import EventKind, Events
 from botyard.protocols.rtps.fragments import Assembly, AssemblyBudget, is_plausible
@@ -79,9 +80,11 @@ class Inbox:
         These samples, by writer and number: readers of one topic share them.
     budget : AssemblyBudget
     events : Events
+    callbacks : Callbacks
     """
 
     events: Events
+    callbacks: Callbacks
     asking: dict[WriterProxy, float] = field(default_factory=dict)
     assembling: dict[WriterProxy, None] = field(default_factory=dict)
     assemblies: dict[tuple[bytes, int], Assembly[WriterProxy]] = field(default_factory=dict)
@@ -149,13 +152,13 @@ class WriterProxy:
         if not self.is_reliable:
             self.next = number + 1
             if sample is not None:
-                self.reader.take(sample)
+                self.reader.deliver(sample)
         elif number == (self.next or 1):  # nothing comes before the first
             self.next = number
             self.next += 1
             self._asked = 0
             if sample is not None:
-                self.reader.take(sample)
+                self.reader.deliver(sample)
             if self.held:
                 self._release()
         else:
@@ -173,7 +176,7 @@ class WriterProxy:
         sample = self.held.pop(number)
         if sample is not None:
             self._held_bytes -= len(sample.payload)
-            self.reader.take(sample)
+            self.reader.deliver(sample)
 
     def _release(self) -> None:
         """Deliver what is no longer behind a hole."""
@@ -380,8 +383,15 @@ class Reader:
         proxy = self._proxies[writer.guid] = WriterProxy(self, writer, place, is_reliable, acks)
         self.matched[writer.guid] = writer
         proxy.greet(now)
-        self.changed()
+        self.inbox.callbacks.add(self.changed)
         return proxy
+
+    def deliver(self, sample: Sample) -> None:
+        """A sample is to be taken."""
+        self.inbox.callbacks.add(self._take, sample)
+
+    def _take(self, sample: Sample) -> None:
+        self.take(sample)  # which was another one when the sample came, if the reader has been closed since
 
     def unmatch(self, guid: bytes) -> WriterProxy | None:
         """A writer has gone."""
@@ -389,7 +399,7 @@ class Reader:
         if proxy is not None:
             proxy.close()
             del self.matched[guid]
-            self.changed()
+            self.inbox.callbacks.add(self.changed)
         return proxy
 
     def move(self, guid: bytes, place: Place) -> None:
@@ -401,3 +411,11 @@ class Reader:
         for guid in tuple(self._proxies):
             self.unmatch(guid)
         self.take = lambda sample: None
+
+
+class BuiltinReader(Reader):
+    """A reader of discovery: what it takes counts at once, for what comes behind it in the same packet."""
+
+    def deliver(self, sample: Sample) -> None:
+        """See `Reader`."""
+        self.take(sample)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from botyard.protocols.rtps import wire
+from botyard.protocols.rtps.callbacks import Callbacks
 from botyard.protocols.rtps.discoverydata import EndpointData
 from botyard.protocols.rtps.history import Directed, Fragmented, History, KeepInstances, KeepLast, Kept
 from botyard.protocols.rtps.limits import (
@@ -47,8 +48,10 @@ class Heralds:
         They have written since the last datagrams left.
     waiting : dict of Writer
         Readers have not acknowledged all.
+    callbacks : Callbacks
     """
 
+    callbacks: Callbacks
     fresh: dict[Writer[Any], None] = field(default_factory=dict)
     waiting: dict[Writer[Any], None] = field(default_factory=dict)
 
@@ -176,7 +179,7 @@ class Writer(Generic[H]):
             self._heartbeat(proxy)
             if proxy.acked < self.number:
                 self._wait(now)
-        self.changed()
+        self._heralds.callbacks.add(self.changed)
 
     def unmatch(self, guid: bytes) -> None:
         """A reader has gone."""
@@ -186,7 +189,7 @@ class Writer(Generic[H]):
             del self.matched[guid]
             self._arrange()
             self._progress()
-            self.changed()
+            self._heralds.callbacks.add(self.changed)
 
     def move(self, guid: bytes, place: Place) -> None:
         """A reader has another address."""
