@@ -131,7 +131,10 @@ def test_moments_about_axes_of_any_length() -> None:
         ("z: -3", 0.4, True),
         ("y: 2, z: 0", 0.2, False),
     ):
-        (joint,) = parse(text + f"JOINT j: {{parent: BODY a, child: BODY b, parent axis: {{{axis}}}}}")[0].joints
+        (joint,) = parse(
+            text + f"JOINT j: {{parent: BODY a, child: BODY b, parent axis: {{{axis}}}, controller: {{D: 2}}}}"
+        )[0].joints
+        assert joint.gains == Gains(10.0, 2.0)
         assert (joint.inertia, joint.planar) == (pytest.approx(inertia), planar)
 
 

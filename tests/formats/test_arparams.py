@@ -219,7 +219,8 @@ def test_no_text_does_anything_but_be_refused_or_read(pieces: list[str]) -> None
 @pytest.mark.parametrize("name", [n for n in robot_names() if load_robot(n).drive])
 def test_what_we_write_reads_back(name: str) -> None:
     spec = load_robot(name)
-    back = to_robot(parse(from_robot(spec)), spec.name)
+    written = parse(from_robot(spec))
+    back = to_robot(written, spec.name)
     ours, theirs = spec.pioneer, back.pioneer
     assert (ours.class_name, ours.subclass, ours.dist_conv, ours.diff_conv, ours.range_conv, ours.vel_conv) == (
         theirs.class_name, theirs.subclass, theirs.dist_conv, theirs.diff_conv, theirs.range_conv, theirs.vel_conv,
@@ -228,6 +229,7 @@ def test_what_we_write_reads_back(name: str) -> None:
         for line in device.aria:  # files say no more of devices
             ours, theirs = (getattr(one.device(device.name), line.parameter, 0) for one in (spec, back))
             assert theirs == pytest.approx(ours, abs=1e-9), line
+            assert written.find(line.key, line.section) is not None, line
     assert back.drive == spec.drive
     assert (spec.sonar is None) == (back.sonar is None)
     if spec.sonar and back.sonar:

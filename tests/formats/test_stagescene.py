@@ -272,7 +272,7 @@ def test_robots_of_stage_2_and_models_of_ours() -> None:
 def test_units_of_length_and_angle() -> None:
     found = world(
         'unit_length "cm"\nunit_angle "radians"\n'
-        "position ( size [40 30] pose [100 200 1.5] max_speed [50 0 1] laser ( range_max 800 fov 3 ) )"
+        'position ( size [40 30] pose [100 200 1.5] max_speed [50 0 1] laser ( range_max 800 fov 3 samples 7 ) color "blue" )'
     )
     (robot,) = found.robots
     assert robot.pose is not None
@@ -280,6 +280,7 @@ def test_units_of_length_and_angle() -> None:
     assert robot.spec.outline[2] == pytest.approx((0.2, 0.15))
     assert robot.spec.limits.max_speed.as_tuple() == (0.5, 0.0, 1.0)
     assert (robot.spec.lasers[0].range_max, robot.spec.lasers[0].fov) == (8.0, pytest.approx(3.0))
+    assert (robot.spec.lasers[0].samples, robot.spec.color) == (7, "blue"), "without a unit"
     four = world('unit_length "cm"\nunit_angle "radians"\nposition ( size [40 30 20] pose [100 200 50 1.5] )').robots[0]
     assert four.pose is not None
     assert tuple(four.pose) == pytest.approx((1.0, 2.0, 1.5)), "a height is ignored"

@@ -214,6 +214,9 @@ def test_rings_of_rangers() -> None:
         ' sview[1] [0.1 2 0] projection_type "closest" projection_res 10 ) )'
     ).sonar
     assert ring is not None
+    one = "scount 1 spose[0] [0 0 0] sview [0.1 2 30]"
+    wide = robot(f'define mine position ( ranger ( {one} projection_type "closest" projection_res 90 ) )').sonar
+    assert wide is not None and wide.rays == 1
     assert (ring.rays, [t.connected for t in ring.transducers]) == (4, [True, False, True])
     assert [math.degrees(t.pose.th) for t in ring.transducers] == pytest.approx([0, 120, -120])
 
