@@ -173,6 +173,14 @@ def test_joystick_packets_and_driving() -> None:
     assert c.robot.velocity.vx == 0, "the button is a dead man's handle"
 
 
+def test_who_may_drive_by_joystick_may_drive_by_commands_too() -> None:
+    c = Client()
+    c.send(47, 1)
+    c.send(11, 300)
+    c.run(1.5)
+    assert c.robot.velocity.vx == pytest.approx(0.3, abs=0.01)
+
+
 @pytest.mark.parametrize("buttons", range(4))
 def test_each_button_of_the_joystick_is_its_own(buttons: int) -> None:
     c = Client()
@@ -196,18 +204,20 @@ def test_bumper_bits_and_stall() -> None:
     assert c.sip().stall_bumpers == 0b01110 << 9, "still pressed, but not stalled"
 
 
-@pytest.mark.parametrize(("mode", "stalls"), [(0, False), (1, True), (2, False), (3, True)])
-def test_bumpstall(mode: int, stalls: bool) -> None:
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("mode", range(4))
+def test_bumpstall(mode: int, forward: bool) -> None:
     """A pressed bumper of the chosen ring stalls the robot: the stall flags stay and the motion is given up (§4.1)."""
-    c = Client("peoplebot-sh", WALL, pose=Pose(1.0, 0.0, 0.0))
+    stalls, way = bool(mode & (1 if forward else 2)), 1 if forward else -1
+    c = Client("peoplebot-sh", WALL, pose=Pose(1.0, 0.0, 0.0 if forward else math.pi))
     c.send(44, mode)
-    c.send(11, 500)
+    c.send(11, 500 * way)
     c.run(3.5)
     c.send(11, 0)
     assert bool(c.sip(0.3).stall_bumpers & 0x0101) == stalls
-    c.send(11, -200)
+    c.send(11, -200 * way)
     c.run(0.5)
-    assert c.robot.velocity.vx < 0, "it can back away"
+    assert c.robot.velocity.vx * way < 0, "it can back away"
     assert c.sip().stall_bumpers == 0
 
 

@@ -518,6 +518,19 @@ def test_a_scan_begins_and_ends_where_the_client_says() -> None:
     assert ranges == [round(r * 1000) for r in scan.ranges.tolist()]
 
 
+def test_the_first_scan_after_switching_on_says_that_the_robot_has_moved() -> None:
+    """For clients that put scans together (§7)."""
+    modem, line = opened()
+    for mode, moved in ((2, True), (2, False), (0, None), (2, True)):
+        line.take()
+        line.send(command(230, mode))
+        modem.run(0.3)
+        parts = [LaserPart.decode(p) for p in packets(line) if p.id == 0x61]
+        flags = [bool(part.flags & 1) for part in parts if part.first == 0]
+        assert flags == ([] if moved is None else [moved, *[False] * (len(flags) - 1)])
+        assert bool(flags) == bool(mode)
+
+
 def test_flipped_scans_until_configured() -> None:
     modem, line = opened("patrolbot-sh")
     line.send(command(230, 1))
