@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -246,6 +247,17 @@ def test_parameters(world: World) -> None:
     assert "expected node:parameter" in one.call("/rosapi/get_param", ["x"])
     assert "there is no service" in one.call("/rosapi/get_param", ["/x:y"])
     assert not one.call("/rosapi/delete_param", [name])["successful"]
+    assert "expected an integer" in one.call("/rosapi/set_param", [name, "9" * 400])
+
+
+def test_services_of_clients_are_no_parameter_services(world: World) -> None:
+    """They need not answer: neither are parameters listed by them, nor are they asked for values."""
+    one, other = world.client(), world.client()
+    other.op("advertise_service", service="/x/list_parameters", type="rcl_interfaces/ListParameters")
+    other.op("advertise_service", service="/x/get_parameters", type="rcl_interfaces/GetParameters")
+    assert "/botyard:ann.trans_accel" in one.call("/rosapi/get_param_names")["names"]
+    assert "there is no service" in one.call("/rosapi/get_param", ["/x:y"])
+    assert other.out() == []
 
 
 def test_clients_talk_to_each_other(world: World) -> None:
@@ -281,7 +293,7 @@ def test_services_of_clients(world: World) -> None:
     (request,) = provider.out()
     assert (request["op"], request["service"], request["args"]) == ("call_service", "/add", {"a": 1})
     one.op("service_response", service="/add", id=request["id"], values={})
-    assert "no call has the id" in one.log.pop()
+    assert "no call waits for an answer" in one.log.pop()
     provider.op("service_response", service="/add", id=request["id"], values={"sum": 3}, result=True)
     (response,) = one.out()
     assert (response["id"], response["values"], response["result"]) == ("mine", {"sum": 3}, True)
@@ -293,12 +305,30 @@ def test_services_of_clients(world: World) -> None:
     assert world.bridge._requests == {}
 
 
+def test_calls_that_are_never_answered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that time out, and those of clients that have gone, do not count any more; an answer that comes late is for nobody."""
+    monkeypatch.setattr(rosbridge, "MAX_REQUESTS", 2)
+    provider = world.client()
+    provider.op("advertise_service", service="/slow", type="std_srvs/Trigger")
+    for end in (lambda c: c.session.close(), lambda c: c.session.handle_timer(10.0)):
+        for _ in range(3):
+            caller = world.client()
+            caller.op("call_service", service="/slow", timeout=1.0)
+            (request,) = provider.out()
+            end(caller)
+            assert world.bridge._requests == {}
+        provider.op("service_response", service="/slow", id=request["id"], values={})
+        assert "no call waits for an answer" in provider.log.pop()
+        assert [m["values"] for m in caller.out()] in ([], ["timed out"])
+
+
 def test_limits_of_clients(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MAX_ADVERTISED", "MAX_OFFERED", "MAX_REQUESTS"):
         monkeypatch.setattr(rosbridge, name, 2)
     one, other = world.client(), world.client()
     for n in range(3):
         one.op("advertise", topic=f"/t{n}", type="std_msgs/String")
+        one.op("advertise", topic=f"/t{min(n, 1)}", type="std_msgs/String")  # once more
         one.op("advertise_service", service=f"/s{n}", type="std_srvs/Trigger")
         other.op("call_service", service="/s0", id=n)
     assert len(one.log) == 2 and "/t2" not in world.bridge.channels
@@ -354,3 +384,20 @@ def test_goals(world: World) -> None:
     assert not world.bridge.channels[f"{steps}/_action/feedback"].readers
     one.op("cancel_action_goal", action=steps, id="g")
     assert "no goal of this id" in one.log.pop()
+
+
+def test_a_goal_that_is_cancelled_before_it_begins(world: World) -> None:
+    """Its result says that nothing has failed; the action's name is good with the slash and without."""
+
+    async def run() -> list[Any]:
+        one = world.client()
+        one.op("send_action_goal", action="/botyard/simulate_steps", id="g", args={"steps": 1})
+        one.op("cancel_action_goal", action="botyard/simulate_steps", id="g")
+        assert one.log == []
+        while not (told := one.out()):
+            await asyncio.sleep(0)
+        return told
+
+    (told,) = asyncio.run(asyncio.wait_for(run(), 30.0))
+    assert (told["op"], told["id"], told["status"]) == ("action_result", "g", 5)
+    assert told["values"] == {"result": {"result": 1, "error_message": ""}}

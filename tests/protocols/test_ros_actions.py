@@ -43,7 +43,7 @@ class Bench:
         self.later: list[Callable[[], None]] = []
         self.server = ActionServer(
             "/n/act", "simulation_interfaces/SimulateSteps", TYPES, execute or self.begun.append, stamp=lambda: self.stamp,
-            clock=lambda: self.now, defer=self.later.append, about="acts",
+            clock=lambda: self.now, defer=self.later.append, about="acts", unbegun=lambda: passed("never begun"),
         )  # fmt: skip
         self._ends = {s.name.rpartition("/")[2]: s for s in self.server.services}
         self.feedback: list[tuple[bytes, int]] = []
@@ -184,6 +184,7 @@ def test_goals_are_canceled_as_identifier_and_stamp_say() -> None:
     assert bench.cancel()[1] == [key(1), key(3), key(4), key(5)]
     bench.later.pop()()
     assert bench.status[key(5)] == Status.CANCELED and len(bench.begun) == 4, "it never began"
+    assert bench.result(key(5)).result.result.error_message == "never begun"
     for goal in bench.begun:
         goal.end(Status.CANCELED)
     assert bench.cancel() == (CancelCode.NONE, [])

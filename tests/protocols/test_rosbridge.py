@@ -54,13 +54,14 @@ class Desk:
     def publish(self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int) -> None:
         self.said.append(("publish", topic, values))
 
-    def call(self, service: str, values: Any, size: int, answer: Answer) -> None:
+    def call(self, service: str, values: Any, size: int, answer: Answer) -> Callable[[], None]:
         if service == "/echo":
             answer(True, {"got": values})
         elif service == "/later":
             self.later.append(answer)
         else:
             raise PeerError(f"no service {service}")
+        return lambda: self.said.append(("abandoned", service))
 
     def register_service(self, client: RosbridgeSession, service: str, type_name: str) -> None:
         self.said.append(("offer", service))
@@ -125,7 +126,13 @@ def numbers(out: list[Any]) -> list[int]:
 
 
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**64), 2**64 - 1) | st.floats(allow_nan=False) | st.text() | st.binary(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(2**80), 2**80)
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary(),
     lambda inner: st.lists(inner, max_size=40) | st.dictionaries(st.text(), inner, max_size=40),
     max_leaves=50,
 )
@@ -203,6 +210,8 @@ def test_values_of_clients(kind: str, values: Any, read: Callable[[Any], bool]) 
         ("geometry_msgs/msg/Twist", {"liner": {}}, 'no field "liner"; did you mean "linear"'),
         ("geometry_msgs/msg/Twist", {"linear": {"x": "1"}}, r"linear\.x: expected a number, found '1'"),
         ("geometry_msgs/msg/Twist", {"linear": {"x": 10**400}}, r"linear\.x: expected a number that a double"),
+        ("std_msgs/msg/Float32", {"data": -3.5e38}, "data: expected a number that a float32 holds, found -3.5e"),
+        ("sensor_msgs/msg/LaserScan", {"ranges": [None, 1e39]}, r"ranges\[1\]: expected a number that a float32 holds"),
         ("std_msgs/msg/Int8", {"data": 128}, "data: expected an integer from -128 to 127, found 128"),
         ("std_msgs/msg/Bool", {"data": 1}, "data: expected true or false, found 1"),
         ("std_msgs/msg/String", {"data": None}, "data: expected a text"),
@@ -514,6 +523,7 @@ def test_nothing_that_a_client_sends_raises(steps: list[Any]) -> None:
         b'{"op":"publish","topic":"/a","msg":{"x":"\\ud800","y":NaN}}', b'{"op":"call_service","service":"\\ud800","id":NaN}',
         b'{"op":"subscribe","topic":"/a","id":' + b"9" * 5000 + b"}",
         b'{"op":"publish","topic":"/a","msg":{"x":NaN,"y":' + b"9" * 5000 + b"}}",
+        b'{"op":"call_service","service":"/echo","compression":"cbor","args":{"x":1' + b"0" * 30 + b'},"id":-1' + b"0" * 30 + b"}",
     ],
 )  # fmt: skip
 def test_hostile_json(data: bytes) -> None:

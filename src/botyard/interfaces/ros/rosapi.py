@@ -5,12 +5,13 @@ Requests and responses are plain values: the types of rosapi_msgs are not needed
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
 from botyard.errors import PeerError
-from botyard.interfaces.ros.rosbridge_goals import SEND
+from botyard.interfaces.ros.rosbridge_goals import SEND, Serving
 from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_TEXT
 from botyard.protocols.ros_messages.messages import Stamp
@@ -69,8 +70,9 @@ class Directory(Protocol):
         """Name, type and node of every service."""
         ...
 
-    def call(self, service: str, values: Any, size: int, answer: Answer) -> None:
-        """Call a service."""
+    @property
+    def services(self) -> Mapping[str, Serving]:
+        """Services of the graph by their names; not those that clients offer, which need not answer."""
         ...
 
 
@@ -265,8 +267,11 @@ class Rosapi:
 
     def _ask(self, service: str, values: dict[str, Any]) -> Any:
         """Response of a service that answers at once."""
+        serving = self._directory.services.get(service)
+        if serving is None:
+            raise PeerError(f'rosapi: there is no service "{shown(service, MAX_TEXT)}"')
         found: list[tuple[bool, Any]] = []
-        self._directory.call(service, values, 0, lambda is_good, response: found.append((is_good, response)))
+        serving.call(values, lambda is_good, response: found.append((is_good, response)))
         if not found or not found[0][0]:
             raise PeerError(f"rosapi: {service} does not answer")
         return found[0][1]
@@ -298,7 +303,8 @@ class Rosapi:
         if kind is None:
             raise PeerError(f"rosapi: value: expected true, false, a number or a text, found {shown(text, MAX_TEXT)}")
         if kind == _INTEGER and isinstance(self._parameter(name), float):
-            kind, value = _DOUBLE, float(value)  # 1 is how JSON has 1.0
+            with contextlib.suppress(OverflowError):
+                kind, value = _DOUBLE, float(value)  # 1 is how JSON has 1.0
         wanted = {"name": parameter, "value": {"type": kind, _VALUES[kind]: value}}
         result = self._ask(f"{node}/set_parameters", {"parameters": [wanted]})["results"][0]
         return {"successful": result["successful"], "reason": result["reason"]}
@@ -308,10 +314,10 @@ class Rosapi:
 
     def _get_param_names(self) -> dict[str, Any]:
         found = []
-        for name, kind, node in self._all_services():
-            if kind == "rcl_interfaces/srv/ListParameters":
+        for name, serving in sorted(self._directory.services.items()):
+            if serving.type_name == "rcl_interfaces/srv/ListParameters":
                 listed = self._ask(name, {})["result"]["names"]
-                found += [f"{node}:{parameter}" for parameter in listed]
+                found += [f"{serving.node}:{parameter}" for parameter in listed]
         return {"names": found}
 
 

@@ -333,7 +333,8 @@ class Rosbridge:
 
     def register_publisher(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
-        if sum(client in c.writers for c in self.channels.values()) >= MAX_ADVERTISED:
+        advertised = {c.name for c in self.channels.values() if client in c.writers}
+        if len(advertised - {resolved(topic)}) >= MAX_ADVERTISED:
             raise PeerError(f"rosbridge: expected at most {MAX_ADVERTISED} advertised topics")
         channel, kind = self._typed(topic, type_name, publishes=True)
         channel.writers[client] = kind
@@ -365,7 +366,7 @@ class Rosbridge:
 
     # -- services
 
-    def call(self, service: str, values: Any, size: int, answer: Answer) -> None:
+    def call(self, service: str, values: Any, size: int, answer: Answer) -> Callable[[], None]:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         name = resolved(service)
         if name.startswith(PREFIX):
@@ -375,17 +376,23 @@ class Rosbridge:
                 raise PeerError(f"rosbridge: {name}: a request of {size} bytes is too long")
             found.call(values, answer)
         elif (offered := self.offered.get(name)) is not None:
-            self._ask(offered, values, answer)
+            return self._ask(offered, values, answer)
         else:
             raise PeerError(f'rosbridge: there is no service "{shown(service, MAX_TEXT)}"')
+        return lambda: None
 
-    def _ask(self, offered: _Offered, values: Any, answer: Answer) -> None:
-        """Hand a call to the client that offers the service."""
+    def _ask(self, offered: _Offered, values: Any, answer: Answer) -> Callable[[], None]:
+        """Hand a call to the client that offers the service. Returns a function that abandons it."""
         if sum(one.client is offered.client for one, _ in self._requests.values()) >= MAX_REQUESTS:
             raise PeerError(f"rosbridge: {offered.name}: {MAX_REQUESTS} calls are not answered yet")
         ident = f"{offered.name}:{next(self._numbers)}"
         self._requests[ident] = offered, answer
         offered.client.request(ident, offered.name, {} if values is None else values)
+
+        def abandon() -> None:
+            self._requests.pop(ident, None)
+
+        return abandon
 
     def register_service(self, client: RosbridgeSession, service: str, type_name: str) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
@@ -414,7 +421,9 @@ class Rosbridge:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         found = self._requests.get(ident)
         if found is None or found[0].client is not client:
-            raise PeerError(f'rosbridge: service_response: no call has the id "{shown(ident, MAX_TEXT)}"')
+            raise PeerError(
+                f'rosbridge: service_response: no call waits for an answer with the id "{shown(ident, MAX_TEXT)}"'
+            )
         del self._requests[ident]
         found[1](is_good, values)
 
@@ -426,7 +435,7 @@ class Rosbridge:
 
     def cancel_goal(self, client: RosbridgeSession, action: str, ident: Id) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
-        self._goals.cancel(client, action, ident)
+        self._goals.cancel(client, resolved(action), ident)
 
     def read(self, topic: str, reader: Reader) -> None:
         """Deliver a topic of the graph to a reader, if there is one."""

@@ -26,6 +26,7 @@ class Serving(Protocol):
     """A service of the graph."""
 
     type_name: str
+    node: str
 
     def call(self, values: Any, answer: Answer) -> None:
         """Serve a call."""
@@ -91,7 +92,7 @@ class Goals:
         kind = service.type_name.removesuffix(_TYPE_ENDS)
         if wish.action_type and action_name(wish.action_type) != kind:
             raise PeerError(f"rosbridge: {action}: expected {kind}, found {shown(wish.action_type, MAX_TEXT)}")
-        if self._of(client, wish.action, wish.id) is not None:
+        if self._of(client, action, wish.id) is not None:
             raise PeerError("rosbridge: a goal of this id has not ended yet")
         if sum(goal.client is client for goal in self._goals.values()) >= MAX_CLIENT_GOALS:
             raise PeerError(f"rosbridge: expected at most {MAX_CLIENT_GOALS} goals that have not ended")
@@ -106,7 +107,7 @@ class Goals:
 
     def _of(self, client: RosbridgeSession, action: str, ident: Id) -> _Goal | None:
         return next(
-            (g for g in self._goals.values() if g.client is client and (g.wish.action, g.wish.id) == (action, ident)),
+            (g for g in self._goals.values() if g.client is client and (g.action, g.wish.id) == (action, ident)),
             None,
         )
 
@@ -154,7 +155,7 @@ class Goals:
             goal.client.goal_feedback(goal.wish, message.values["feedback"])
 
     def cancel(self, client: RosbridgeSession, action: str, ident: Id) -> None:
-        """Cancel a goal; `action` is its name as the client says it.
+        """Cancel a goal of an action of this absolute name.
 
         Raises
         ------

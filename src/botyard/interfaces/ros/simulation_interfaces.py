@@ -208,6 +208,7 @@ class RosSimulator:
         return ActionServer(
             f"{self._node}/simulate_steps", f"{PACKAGE}/SimulateSteps", self._types, self._simulate, stamp=self._stamp, clock=clock,
             defer=defer, about="so many steps while time stands still; tells of each", operation=StepNow,
+            unbegun=lambda: {"result": self._result(Code.OK, "")},
         )  # fmt: skip
 
     def _make(self, kind: str, /, **fields: Any) -> Any:

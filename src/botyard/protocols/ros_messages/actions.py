@@ -126,6 +126,8 @@ class ActionServer:
         One line of description.
     operation : type, optional
         Its operation of the control surface.
+    unbegun : callable, optional
+        Returns the fields of the result of a goal that was cancelled before it began.
     """
 
     def __init__(
@@ -140,8 +142,10 @@ class ActionServer:
         defer: Callable[[Callable[[], None]], object],
         about: str,
         operation: type[Any] | None = None,
+        unbegun: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self._types = types
+        self._unbegun = unbegun
         self._execute = execute
         self._stamp = stamp
         self._clock = clock
@@ -201,7 +205,7 @@ class ActionServer:
 
     def _begin(self, goal: Goal) -> None:
         if goal.status is Status.CANCELING:
-            self.end(goal, Status.CANCELED)
+            goal.end(Status.CANCELED, **self._unbegun())
             return
         goal.status = Status.EXECUTING
         self._changed()

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 _UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG = range(7)
 """Major types."""
+_POSITIVE_BIGNUM, _NEGATIVE_BIGNUM = 2, 3
+"""Tags of integers of more than 64 bits, which are byte strings (RFC 8949, section 3.4.3)."""
 _FALSE, _TRUE, _NULL, _FLOAT64 = b"\xf4", b"\xf5", b"\xf6", b"\xfb"
 TYPED_ARRAYS: Final[Mapping[str, int]] = {
     "<u2": 69, "<u4": 70, "<u8": 71, "|i1": 72, "<i2": 77, "<i4": 78, "<i8": 79, "<f4": 85, "<f8": 86,
@@ -31,7 +33,7 @@ def _head(major: int, n: int) -> bytes:
     for code, size in ((24, 1), (25, 2), (26, 4), (27, 8)):
         if n < 1 << (8 * size):
             return bytes((major | code,)) + n.to_bytes(size, "big")
-    raise ValueError(f"CBOR: expected an integer below 2**64, found {n}")
+    raise ValueError(f"CBOR: expected a length below 2**64, found {n}")
 
 
 @lru_cache(MAX_KEYS)
@@ -45,7 +47,11 @@ def _text(text: str) -> bytes:
 
 
 def _integer(value: int) -> bytes:
-    return _head(_UNSIGNED, value) if value >= 0 else _head(_NEGATIVE, -1 - value)
+    argument = value if value >= 0 else -1 - value
+    if argument < 1 << 64:
+        return _head(_UNSIGNED if value >= 0 else _NEGATIVE, argument)
+    data = argument.to_bytes(-(-argument.bit_length() // 8), "big")
+    return _head(_TAG, _POSITIVE_BIGNUM if value >= 0 else _NEGATIVE_BIGNUM) + _head(_BYTES, len(data)) + data
 
 
 def _array(values: NDArray[Any]) -> bytes:
@@ -98,8 +104,6 @@ def encode(value: Any) -> bytes:
     ------
     TypeError
         There is another type in it.
-    ValueError
-        An integer needs more than 64 bits.
     """
     parts: list[bytes] = []
     _put(value, parts.append)

@@ -67,8 +67,11 @@ class Bus(Protocol):
         """Publish a message, whose operation had `size` bytes."""
         ...
 
-    def call(self, service: str, values: Any, size: int, answer: Answer) -> None:
-        """Call a service by an operation of `size` bytes; `answer` is called once, now or later, unless this raises."""
+    def call(self, service: str, values: Any, size: int, answer: Answer) -> Callable[[], None]:
+        """Call a service by an operation of `size` bytes; `answer` is called once, now or later, unless this raises.
+
+        Returns a function that abandons the call: nobody waits for the answer any more.
+        """
         ...
 
     def register_service(self, client: RosbridgeSession, service: str, type_name: str) -> None:
@@ -94,6 +97,14 @@ class Bus(Protocol):
     def leave(self, client: RosbridgeSession) -> None:
         """The client has gone, with all that it had."""
         ...
+
+
+class _Call:
+    """A service call that is not answered yet, with its deadline, s."""
+
+    def __init__(self, deadline: float, answer: Answer) -> None:
+        self.deadline, self.answer = deadline, answer
+        self.abandon: Callable[[], None] = lambda: None
 
 
 class _Partial:
@@ -130,8 +141,7 @@ class RosbridgeSession:
         self._out = Outbox()
         self._subscriptions: dict[str, Subscription] = {}
         self._partial: dict[str | int, _Partial] = {}
-        self._calls: dict[int, tuple[float, Answer]] = {}
-        """Calls that are not answered yet: deadline, s, and what takes the answer."""
+        self._calls: dict[int, _Call] = {}
         self._numbers = itertools.count(1)
         self._level = 0
         self.is_closed = False
@@ -165,7 +175,7 @@ class RosbridgeSession:
     def next_timer(self) -> float | None:
         """When `handle_timer` must be called, s."""
         times = [p.since + FRAGMENT_TIMEOUT_S for p in self._partial.values()]
-        times += [when for when, _ in self._calls.values()]
+        times += [call.deadline for call in self._calls.values()]
         times += [] if self._out.due is None else [self._out.due]
         return min((t for t in times if t < math.inf), default=None)
 
@@ -175,8 +185,9 @@ class RosbridgeSession:
         for ident in [i for i, p in self._partial.items() if now >= p.since + FRAGMENT_TIMEOUT_S]:
             del self._partial[ident]
             self._say("warning", f"fragments of {shown(str(ident), MAX_TEXT)} are missing: dropped", ident)
-        for answer in [answer for when, answer in self._calls.values() if now >= when]:
-            answer(False, "timed out")
+        for call in [call for call in self._calls.values() if now >= call.deadline]:
+            call.abandon()
+            call.answer(False, "timed out")
 
     def on_snapshot(self, now: float) -> None:
         """Nothing: topics are published by the graph."""
@@ -184,6 +195,8 @@ class RosbridgeSession:
     def close(self) -> None:
         """The connection has ended."""
         self.is_closed = True
+        for call in self._calls.values():
+            call.abandon()
         self._bus.leave(self)
         self._subscriptions.clear()
         self._partial.clear()
@@ -284,9 +297,9 @@ class RosbridgeSession:
             self._respond(wish, False, f"expected at most {MAX_CALLS} calls that are not answered yet")
             return
         limit = min(wish.timeout or 0.0, MAX_CALL_TIMEOUT_S)
-        self._calls[number] = self._clock() + limit if limit > 0.0 else math.inf, answer
+        call = self._calls[number] = _Call(self._clock() + limit if limit > 0.0 else math.inf, answer)
         try:
-            self._bus.call(wish.service, wish.args, size, answer)
+            call.abandon = self._bus.call(wish.service, wish.args, size, answer)
         except BotyardError as error:
             answer(False, shown(error, MAX_TEXT))
 

@@ -25,6 +25,8 @@ from botyard.protocols.ros_messages.types import Types
 Plain = Callable[[Any], Any]
 Read = Callable[[Any, str], Any]
 
+MAX_FLOAT32: Final = float(np.finfo(np.float32).max)
+"""Largest number of a float32."""
 MAX_TEXT: Final = 60
 """Longest part of a wrong value in a message, characters."""
 _BASE, _MESSAGE, _ARRAY = 1, 2, 3
@@ -248,6 +250,13 @@ def _real(value: Any, where: str) -> float:
         raise _wrong(where, "a number that a double holds", value) from None
 
 
+def _single(value: Any, where: str) -> float:
+    number = _real(value, where)
+    if MAX_FLOAT32 < abs(number) < math.inf:
+        raise _wrong(where, "a number that a float32 holds", value)
+    return number
+
+
 def _reader(base: str) -> Read:
     """Reads a value of a base type."""
     if "string" in base:
@@ -257,7 +266,7 @@ def _reader(base: str) -> Read:
     if base in _RANGES:
         low, high = _RANGES[base]
         return lambda value, where: _integer(value, where, low, high)
-    return _real
+    return _single if base == "float32" else _real
 
 
 def _numbers(base: str, count: int | None) -> Read:
@@ -280,9 +289,11 @@ def _numbers(base: str, count: int | None) -> Read:
         else:
             try:
                 listed = msgspec.convert(value, list[kind])
-                found = np.array(
-                    [math.nan if x is None else x for x in listed] if kind == float | None else listed, dtype
-                )
+                if kind == float | None:
+                    listed = [math.nan if x is None else x for x in listed]
+                if dtype == np.float32:
+                    listed = [_single(x, f"{where}[{k}]") for k, x in enumerate(listed)]
+                found = np.array(listed, dtype)
             except (msgspec.ValidationError, OverflowError) as error:
                 raise PeerError(f"{where}: {shown(error, 2 * MAX_TEXT)}") from None
         if count not in (None, len(found)):
