@@ -96,6 +96,9 @@ class Clock:
         done.set_result(None)
         return done
 
+    def cancel_steps(self) -> None:
+        self.asked.append("cancel_steps")
+
     def set_speed(self, factor: float) -> None:
         self.asked.append(factor)
 

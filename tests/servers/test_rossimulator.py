@@ -421,6 +421,7 @@ def test_worlds_are_listed_loaded_and_unloaded(tmp_path: Path) -> None:
             await asyncio.sleep(0)
             assert desk("GetSimulationState").state.state == Time.LOADING_WORLD
             assert desk.code("SetSimulationState", **in_state(Time.PAUSED)) == Code.INCORRECT_STATE
+            assert desk.code("UnloadWorld") == Code.INCORRECT_STATE
             loaded = await loading
             assert (loaded.result.result, loaded.world.world_resource.uri) == (Code.OK, "botyard://hall.map")
             assert desk("GetSimulationState").state.state == Time.STOPPED
@@ -514,6 +515,29 @@ def test_many_steps_are_made_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -
             answer = await asyncio.wrap_future(later)
             assert answer.result.result == Code.OPERATION_FAILED and "were not made" in answer.result.error_message
             assert desk.sim.tick < 200
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("service", ["SetSimulationState", "UnloadWorld", "LoadWorld"])
+def test_who_stops_the_simulation_ends_the_steps_of_others(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or it would not be stopped, and the next world would begin in the middle of them."""
+    monkeypatch.setattr(hub, "BATCH_TIME_S", 0.0)
+    fields = {"SetSimulationState": in_state(Time.STOPPED), "LoadWorld": {"resource_string": MAP}}.get(service, {})
+
+    async def main() -> None:
+        with Desk() as desk:
+            desk.hub.pause()
+            several = [desk.ask("StepSimulation", steps=10**6) for _ in range(2)]
+            assert (await desk.later(service, **fields)).result.result == Code.OK
+            tick = desk.sim.tick
+            for one in several:
+                answer = (await asyncio.wrap_future(one)).result
+                assert answer.result == Code.OPERATION_FAILED and "was stopped" in answer.error_message
+            state = Time.NO_WORLD if service == "UnloadWorld" else Time.STOPPED
+            assert desk("GetSimulationState").state.state == state and desk.sim.tick == tick
+            if service == "SetSimulationState":
+                assert (await desk.later("StepSimulation", steps=20)).result.result == Code.OK, "others may step again"
 
     asyncio.run(main())
 

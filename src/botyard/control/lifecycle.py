@@ -22,6 +22,8 @@ from botyard.names import shown
 class Stop(Operation[None]):
     """Pause the simulation, put everything back where it started, and remove the robots that this source has added.
 
+    Steps that somebody has asked for (`StepNow`) are not made any more.
+
     Simulated time stays: it never goes back.
     """
 
@@ -30,9 +32,16 @@ class Stop(Operation[None]):
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""
-        control.part(control.clock, NO_CLOCK).pause()
+        _stand_still(control)
         Reset(spawned=True).perform(control, caller)
         control.stopped_at = control.sim.tick
+
+
+def _stand_still(control: Site) -> None:
+    """Pause, and end the steps that are under way, or the simulation would not be stopped after all."""
+    clock = control.part(control.clock, NO_CLOCK)
+    clock.pause()
+    clock.cancel_steps()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +85,13 @@ class UnloadWorld(Operation[None]):
     tells = LoadMap.tells
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out. NotNowError: no world is loaded."""
+        """Carry it out. NotNowError: no world is loaded, or one is being loaded, which might be there afterwards or not."""
+        if control.loading:
+            raise NotNowError("a world is being loaded")
         if control.is_unloaded:
             raise NotNowError("no world is loaded")
-        maps, clock = control.part(control.maps, NO_MAPS), control.part(control.clock, NO_CLOCK)
-        clock.pause()
+        maps = control.part(control.maps, NO_MAPS)
+        _stand_still(control)
         Reset(spawned=True, starts=False).perform(control, caller)
         maps.clear()
         control.unloaded = control.sim.scene

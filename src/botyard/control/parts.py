@@ -36,10 +36,15 @@ class Clock(Protocol):
         ...
 
     def step_now(self, count: int, progress: Callable[[int], bool] | None = None) -> Future[None]:
-        """Make `count` steps at once while paused. The future fails with NotNowError if the simulation is resumed meanwhile.
+        """Make `count` steps at once while paused. The future fails with NotNowError if the simulation is resumed
+        meanwhile, or the steps are cancelled.
 
         `progress` is called after each step with the number of steps that are left; when it returns False, no more are made.
         """
+        ...
+
+    def cancel_steps(self) -> None:
+        """Make no more of the steps that `step_now` was asked for: its futures fail with NotNowError."""
         ...
 
     def set_speed(self, factor: float) -> None:

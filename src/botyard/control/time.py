@@ -82,7 +82,7 @@ class StepNow(Operation[Future[None]]):
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> Future[None]:
-        """Carry it out. NotNowError if not paused, or in the future if the simulation is resumed meanwhile."""
+        """Carry it out. NotNowError if not paused, or in the future if the simulation is resumed or stopped meanwhile."""
         clock = control.part(control.clock, NO_CLOCK)
         if not clock.is_paused:
             raise NotNowError("expected a paused simulation, found it running")

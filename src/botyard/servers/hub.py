@@ -82,6 +82,8 @@ class Hub:
         self._paused = False
         self._allowed = 0
         self._stepping = 0
+        self._cancellations = 0
+        """How often `cancel_steps` was called."""
         self._turn = asyncio.Lock()
         self._restarted = False
         self.intake = Intake()
@@ -305,9 +307,13 @@ class Hub:
         if not left:
             return later.resolved(None)
         self._stepping += 1
-        done = self.background.future(self._other_steps(left, progress), "steps at once")
+        done = self.background.future(self._other_steps(left, progress, self._cancellations), "steps at once")
         done.add_done_callback(self._stepped)
         return done
+
+    def cancel_steps(self) -> None:
+        """Make no more steps for those who have asked for them at once; see `Clock.cancel_steps`."""
+        self._cancellations += 1
 
     def _stepped(self, _done: Future[None]) -> None:
         self._stepping -= 1
@@ -324,10 +330,12 @@ class Hub:
                     return 0
         return count - made
 
-    async def _other_steps(self, left: int, progress: Callable[[int], bool] | None) -> None:
+    async def _other_steps(self, left: int, progress: Callable[[int], bool] | None, cancellations: int) -> None:
         while left:
             async with self._turn:
                 await asyncio.sleep(0)
+                if self._cancellations != cancellations:
+                    raise NotNowError(f"the simulation was stopped; {left} steps were not made")
                 if not self._paused:
                     raise NotNowError(f"somebody let time go on; {left} steps were not made")
                 left = self._some_steps(left, progress)

@@ -112,7 +112,8 @@ class Worlds:
         try:
             self._control.do(self._caller, UnloadWorld())
         except NotNowError as error:
-            raise Refused(Code.NO_WORLD_LOADED, str(error)) from None
+            code = Code.NO_WORLD_LOADED if self._control.is_unloaded else Code.INCORRECT_STATE
+            raise Refused(code, str(error)) from None
         return {}
 
 
