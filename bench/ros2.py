@@ -26,7 +26,7 @@ SETTLE_S = 10.0
 """Until all are matched, s."""
 LOOPBACK = "ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && echo there && exec sleep 3600"
 ODOMETRY, SCAN, CLOUD = "nav_msgs/Odometry", "sensor_msgs/LaserScan", "sensor_msgs/PointCloud2"
-STATE = "ambf_msgs/RigidBodyState"
+TF, STATE = "tf2_msgs/TFMessage", "ambf_msgs/RigidBodyState"
 PEER = Path(__file__).parent.parent / "tests/ros/fastdds_peer.cpp"
 Topics = list[tuple[str, str]]
 
@@ -140,8 +140,11 @@ def robots(bench: Bench) -> None:
             share, got = bench.read(pid, three, quality, 0.1, seconds)
             print(f"   3 topics at 10 Hz, {text:11}             {share:5.1f} %   {got}", flush=True)
     with bench.program(*simulator(str(world), "--update-interval", "20", "--ros2")) as pid:
-        share, got = bench.read(pid, topics(("odom", ODOMETRY)), "rv", 0.02)
-        print(f"   odometry at 50 Hz                          {share:5.1f} %   {got}", flush=True)
+        fast = [*topics(("odom", ODOMETRY)), ("/tf", TF)]
+        share, got = bench.read(pid, fast, "rv", 0.02)
+        print(f"   odometry and tf at 50 Hz                   {share:5.1f} %   {got}", flush=True)
+        share, got = bench.read(pid, [*fast, *topics(("base_scan", SCAN))], "rv", 0.02)
+        print(f"   the same and scans                         {share:5.1f} %   {got}", flush=True)
 
 
 def objects(bench: Bench) -> None:

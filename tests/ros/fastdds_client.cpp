@@ -1,6 +1,8 @@
 // A client or a server of a service as rmw_fastrtps makes it, on Fast DDS 2.x alone:
-//   fastdds_client call SECONDS N [NAME]    calls a Trigger (/mini/trigger) N times and says what came
-//   fastdds_client serve SECONDS N [NAME]   answers N calls
+//   fastdds_client call SECONDS N [NAME [TYPE HEX]]   calls a service (/mini/trigger, a Trigger) N times and says what came
+//   fastdds_client serve SECONDS N [NAME]             answers N calls
+// TYPE: DDS name without its end, std_srvs::srv::dds_::Trigger; HEX: the request's CDR with its header. At the end: ANSWERED how-many OTHERS
+// how-many-answers-to-others, LAST the last answer's CDR as hex.
 // A request carries the GUID of the reader of its reply in its related sample identity; a reply is ours when it repeats that and the
 // request's number.
 #include <fastdds/dds/domain/DomainParticipant.hpp>
@@ -70,8 +72,8 @@ struct Ends {
   fast::DataReader* reader;
 };
 
-Ends make(fast::DomainParticipant* participant, bool client, const std::string& name) {
-  fast::TypeSupport request(new AnyType("std_srvs::srv::dds_::Trigger_Request_")), response(new AnyType("std_srvs::srv::dds_::Trigger_Response_"));
+Ends make(fast::DomainParticipant* participant, bool client, const std::string& name, const std::string& type) {
+  fast::TypeSupport request(new AnyType((type + "_Request_").c_str())), response(new AnyType((type + "_Response_").c_str()));
   request.register_type(participant);
   response.register_type(participant);
   auto* to = participant->create_topic("rq" + name + "Request", request.get_type_name(), fast::TOPIC_QOS_DEFAULT);
@@ -82,7 +84,7 @@ Ends make(fast::DomainParticipant* participant, bool client, const std::string& 
           subscriber->create_datareader(client ? from : to, like_rmw<fast::DataReaderQos>())};
 }
 
-void call(const Ends& ends, int wanted, Clock::time_point end) {
+void call(const Ends& ends, int wanted, Clock::time_point end, const Bytes& request) {
   fast::PublicationMatchedStatus readers;
   fast::SubscriptionMatchedStatus writers;
   do {
@@ -91,8 +93,9 @@ void call(const Ends& ends, int wanted, Clock::time_point end) {
     ends.reader->get_subscription_matched_status(writers);
   } while ((readers.current_count < 1 || writers.current_count < 1) && Clock::now() < end);
   int answered = 0, others = 0;
+  Bytes last;
   for (int k = 0; k < wanted && Clock::now() < end; ++k) {
-    Bytes bytes{0, 1, 0, 0, 0, 0, 0, 0};
+    Bytes bytes = request;
     rtps::WriteParams params;
     params.related_sample_identity().writer_guid() = ends.reader->guid();
     ends.writer->write(&bytes, params);
@@ -106,12 +109,15 @@ void call(const Ends& ends, int wanted, Clock::time_point end) {
         const auto& id = info.related_sample_identity;
         ours = id.writer_guid() == ends.reader->guid() && id.sequence_number() == params.sample_identity().sequence_number();
         others += !ours;
+        if (ours) last = got;
         if (ours) break;
       }
     }
     answered += ours;
   }
-  std::printf("ANSWERED %d OTHERS %d\n", answered, others);
+  std::printf("ANSWERED %d OTHERS %d\nLAST ", answered, others);
+  for (unsigned char byte : last) std::printf("%02x", byte);
+  std::printf("\n");
 }
 
 void serve(const Ends& ends, int wanted, Clock::time_point end) {
@@ -139,7 +145,16 @@ int main(int argc, char** argv) {
   const bool client = std::strcmp(argv[1], "call") == 0;
   auto* factory = fast::DomainParticipantFactory::get_instance();
   auto* participant = factory->create_participant(0, fast::PARTICIPANT_QOS_DEFAULT);
-  (client ? call : serve)(make(participant, client, argc > 4 ? argv[4] : "/mini/trigger"), std::atoi(argv[3]), end);
+  const Ends ends = make(participant, client, argc > 4 ? argv[4] : "/mini/trigger", argc > 5 ? argv[5] : "std_srvs::srv::dds_::Trigger");
+  Bytes request{0, 1, 0, 0, 0, 0, 0, 0};
+  if (argc > 6) {
+    request.clear();
+    for (const char* hex = argv[6]; hex[0] && hex[1]; hex += 2) request.push_back(std::stoi(std::string(hex, 2), nullptr, 16));
+  }
+  if (client)
+    call(ends, std::atoi(argv[3]), end, request);
+  else
+    serve(ends, std::atoi(argv[3]), end);
   std::fflush(stdout);
   participant->delete_contained_entities();
   factory->delete_participant(participant);

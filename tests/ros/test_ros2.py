@@ -10,6 +10,7 @@ import struct
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,6 +95,36 @@ def test_services_of_rmw_fastrtps(world2: Ros2World, fastdds_client: Path) -> No
     )
     wait(lambda: fast.poll() is not None)
     assert "ANSWERED 20 OTHERS 0" in output(fast)
+
+
+def test_parameters_and_an_action_of_rmw_fastrtps(world2: Ros2World, fastdds_client: Path) -> None:
+    """Also an answer that comes when the goal has ended, much later than the next request."""
+    world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
+
+    def call(name: str, kind: str, **fields: Any) -> Any:
+        package, sort, short = kind.split("/")
+        request = types().encode_cdr(types().filled(f"{kind}_Request", fields), f"{kind}_Request")
+        text = world2.run(
+            str(fastdds_client), "call", "60", "1", name, f"{package}::{sort}::dds_::{short}", request.hex()
+        )  # fmt: skip
+        assert "ANSWERED 1 OTHERS 0" in text, text
+        return types().decode_cdr(bytes.fromhex(text.partition("LAST ")[2]), f"{kind}_Response")
+
+    names = ["ann.trans_accel", "nobody.trans_accel"]
+    limit, none = call("/botyard/get_parameters", "rcl_interfaces/srv/GetParameters", names=names).values
+    assert (limit.type, limit.double_value) == (3, pytest.approx(0.3))
+    assert none.type == 0
+    call("/botyard/pause", "std_srvs/srv/Trigger")
+    action, prefix = "simulation_interfaces/action/SimulateSteps", "/botyard/simulate_steps/_action"
+    uuid = types().filled("unique_identifier_msgs/msg/UUID", {"uuid": np.arange(16, dtype=np.uint8)})
+    goal = types().filled(f"{action}_Goal", {"steps": 200})
+    assert call(f"{prefix}/send_goal", f"{action}_SendGoal", goal_id=uuid, goal=goal).accepted
+    result = call(f"{prefix}/get_result", f"{action}_GetResult", goal_id=uuid)
+    assert (result.status, result.result.result.result) == (4, 1)
+    got, _ = world2.fast(1, {f"{prefix}/status": ("action_msgs/msg/GoalStatusArray", "rt1")}, {})
+    (status,) = got.last(f"{prefix}/status", "action_msgs/msg/GoalStatusArray").status_list
+    assert status.status == 4
+    assert bytes(status.goal_info.goal_id.uuid) == bytes(range(16))
 
 
 @pytest.mark.parametrize("distro", ["humble", "kilted", "lyrical"])
