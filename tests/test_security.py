@@ -51,6 +51,7 @@ OF_FORMATS = {"servers.mdns.MAX_LABEL", "servers.mdns.MAX_VALUE", "interfaces.ro
               "protocols.pioneer.packet.MAX_PACKET", "app.options.MAX_READ_HELP",
               "formats.base.MAX_LISTED", "formats.drawing.MAX_SAGITTA", "formats.stagescene.MAX_MOVABLE_PIXELS",
               "protocols.ambf.stepping.MAX_CATCH_UP", "protocols.ros_messages.reconfigure.MAX_RAMP",
+              "protocols.rosbridge.values.MAX_FLOAT32",
               "protocols.rtps.wire.MAX_NUMBER", "protocols.rtps.wire.MAX_COUNT", "protocols.rtps.limits.MAX_SET_BITS",
               "protocols.rtps.limits.MAX_DATAGRAM_BYTES", "protocols.rtps.limits.MAX_LOCAL_DATAGRAM_BYTES",
               "protocols.rtps.limits.MAX_DATA_BYTES", "protocols.rtps.limits.MAX_LOCAL_DATA_BYTES", "servers.rtps.MAX_PACKET_BYTES",

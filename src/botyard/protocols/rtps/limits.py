@@ -74,6 +74,8 @@ PACE_BYTES_PER_S: Final = 64_000 / 0.005
 """Sustained rate to one address, bytes/s."""
 PACE_BURST_BYTES: Final = 64_000
 """Burst to one address, bytes: it fits into a default socket buffer."""
+MAX_SPREAD_S: Final = 0.05
+"""Longest time over which a longer burst is spread, s."""
 MAX_QUEUED_BYTES: Final = 1 << 20
 """Bytes that wait for one address; what does not fit is dropped, and reliable readers ask for it again."""
 RESEND_BYTES_PER_S: Final = 1 << 20

@@ -12,6 +12,7 @@ from botyard.protocols.rtps.limits import (
     MAX_DATAGRAM_BYTES,
     MAX_LOCAL_DATAGRAM_BYTES,
     MAX_QUEUED_BYTES,
+    MAX_SPREAD_S,
     PACE_BURST_BYTES,
     PACE_BYTES_PER_S,
 )
@@ -44,7 +45,8 @@ class Place:
     """
 
     __slots__ = (
-        "__weakref__", "_bucket", "_destination", "_full", "_outbox", "_parts", "_queue", "_queued", "_size", "address", "jobs", "limit",
+        "__weakref__", "_bucket", "_burst_at", "_burst_bytes", "_cost", "_destination", "_full", "_outbox", "_parts", "_queue", "_queued",
+        "_size", "address", "jobs", "limit",
     )  # fmt: skip
 
     def __init__(self, outbox: Outbox, address: Address, limit: int, now: float) -> None:
@@ -59,6 +61,9 @@ class Place:
         self._queue: deque[bytes] = deque()
         self._queued = 0
         self._bucket = TokenBucket(PACE_BYTES_PER_S, PACE_BURST_BYTES, now)
+        self._burst_at = now - 1.0
+        self._burst_bytes = 0
+        self._cost = 1.0
 
     def add(self, submessage: bytes, destination: bytes = b"") -> None:
         """Add a submessage to the current datagram.
@@ -108,7 +113,9 @@ class Place:
 
     def drain(self, now: float, out: list[tuple[bytes, Address]]) -> float:
         """Move datagrams to `out` as the pace allows; how long to wait for the next ones, s, or 0: nothing waits."""
+        was_empty = not self._queue
         self._stamp()
+        self._set_pace(was_empty, now)
         bucket, queue, jobs = self._bucket, self._queue, self.jobs
         while queue or jobs:
             wait = bucket.wait(now)
@@ -117,7 +124,7 @@ class Place:
             if queue:
                 datagram = queue.popleft()
                 self._queued -= len(datagram)
-                bucket.spend(now, len(datagram))
+                bucket.spend(now, len(datagram) * self._cost)
                 out.append((datagram, self.address))
             else:
                 job = jobs.popleft()
@@ -125,6 +132,22 @@ class Place:
                     jobs.append(job)  # they take turns
                 self._stamp()
         return 0.0
+
+    def _set_pace(self, was_empty: bool, now: float) -> None:
+        """Spread a burst that fills a default socket buffer over half of the time until the next one.
+
+        A reader that is not scheduled for some ms would lose a part of it otherwise. `_cost`: tokens of the bucket for a byte.
+        """
+        if not was_empty:
+            if self._queued > self._burst_bytes:  # the next burst has come before all of the last one has left
+                self._burst_at, self._burst_bytes = now, self._queued
+                self._cost = 1.0
+        elif self._queued > PACE_BURST_BYTES:
+            spread = min((now - self._burst_at) / 2.0, MAX_SPREAD_S)
+            self._burst_at, self._burst_bytes = now, self._queued
+            self._cost = max(1.0, spread * PACE_BYTES_PER_S / self._queued)
+        else:
+            self._cost = 1.0
 
     def _stamp(self) -> None:
         """Put header and timestamp before what was written since the last time: it is sent now, or as soon as the pace allows."""

@@ -1,0 +1,60 @@
+"""At what pace datagrams leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from botyard.protocols.rtps.guids import Address
+from botyard.protocols.rtps.outbox import Outbox
+
+READER = ("127.0.0.1", 7412)
+SUBMESSAGE = bytes(868)
+BUFFER_BYTES = 212_992
+"""Linux's default socket buffer."""
+
+
+def sent(period: float, count: int, seconds: float) -> tuple[list[tuple[float, int]], int]:
+    """When datagrams left, and how long each was, where so many submessages are written in each period; bytes that were left over."""
+    outbox = Outbox(bytes(12), (), 0.0)
+    place = outbox.place(READER)  # as long as an endpoint is there, it is kept
+    left: list[tuple[float, int]] = []
+    steps = 0
+    for k in range(round(seconds * 1000.0)):
+        now = k * 0.001
+        outbox.stamp(now, now)
+        while steps * period <= now:
+            steps += 1
+            for _ in range(count):
+                place.add(SUBMESSAGE)
+        out: list[tuple[bytes, Address]] = outbox.drain(now)[0]
+        left += [(now, len(datagram)) for datagram, _ in out]
+    return left, steps * count * len(SUBMESSAGE) - sum(size for _, size in left)
+
+
+def most_within(left: list[tuple[float, int]], seconds: float) -> int:
+    """Most bytes in any such time."""
+    return max(sum(size for at, size in left if begin <= at < begin + seconds) for begin, _ in left)
+
+
+@pytest.mark.parametrize(("period", "count", "stall"), [(0.1, 300, 0.025), (0.02, 100, 0.025)])
+def test_bursts_are_spread(period: float, count: int, stall: float) -> None:
+    """A reader that is not scheduled for a while loses nothing, and a step has left before the next one comes."""
+    left, rest = sent(period, count, 20 * period)
+    assert most_within(left, stall) < BUFFER_BYTES
+    assert rest <= 0, "headers count as sent"
+    late = [(at + 1e-6) % period for at, _ in left if at > 5 * period]  # then it knows the period
+    assert max(late) <= 0.7 * period
+
+
+def test_short_bursts_leave_at_once() -> None:
+    """20 objects at 1 kHz."""
+    left, rest = sent(0.001, 14, 1.0)
+    assert rest <= 0
+    assert len({at for at, _ in left}) == 1000
+
+
+def test_more_than_the_spread_carries_leaves_faster() -> None:
+    """Bursts that come before the last one has left do not pile up."""
+    left, rest = sent(0.02, 200, 2.0)
+    assert rest <= 200 * len(SUBMESSAGE)
+    assert left
