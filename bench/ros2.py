@@ -144,7 +144,7 @@ def robots(bench: Bench) -> None:
         share, got = bench.read(pid, fast, "rv", 0.02)
         print(f"   odometry and tf at 50 Hz                   {share:5.1f} %   {got}", flush=True)
         share, got = bench.read(pid, [*fast, *topics(("base_scan", SCAN))], "rv", 0.02)
-        print(f"   the same and scans                         {share:5.1f} %   {got}", flush=True)
+        print(f"   the same, and scans at 50 Hz               {share:5.1f} %   {got}", flush=True)
 
 
 def objects(bench: Bench) -> None:

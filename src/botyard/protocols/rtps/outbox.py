@@ -22,6 +22,8 @@ from botyard.protocols.tokenbucket import TokenBucket
 _HEAD_BYTES: Final = 32
 """Header and INFO_TS."""
 _INFO_DST_BYTES: Final = 16
+_MIN_COST: Final = 0.5
+"""Least cost of a byte of a long burst, tokens: a step leaves before the next one comes, at twice the usual rate at most."""
 _MAX_SINGLE: Final = 1024
 """Most datagrams that wait beside the addresses' own queues."""
 
@@ -141,11 +143,11 @@ class Place:
         if not was_empty:
             if self._queued > self._burst_bytes:  # the next burst has come before all of the last one has left
                 self._burst_at, self._burst_bytes = now, self._queued
-                self._cost = 1.0
+                self._cost = _MIN_COST
         elif self._queued > PACE_BURST_BYTES:
             spread = min((now - self._burst_at) / 2.0, MAX_SPREAD_S)
             self._burst_at, self._burst_bytes = now, self._queued
-            self._cost = max(1.0, spread * PACE_BYTES_PER_S / self._queued)
+            self._cost = max(_MIN_COST, spread * PACE_BYTES_PER_S / self._queued)
         else:
             self._cost = 1.0
 
