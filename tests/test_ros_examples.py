@@ -55,7 +55,7 @@ def test_parameters_of_nav2_name_topics_and_frames_that_there_are() -> None:
             count += 1
             corners = yaml.safe_load(str(value))
             xs, ys = zip(*find_robot("p3dx").outline, strict=True)
-            assert min(x for x, _ in corners) <= min(xs) and max(x for x, _ in corners) >= max(xs) - 0.001
+            assert min(x for x, _ in corners) <= min(xs) and max(x for x, _ in corners) >= max(xs)
             assert min(y for _, y in corners) <= min(ys) and max(y for _, y in corners) >= max(ys)
 
     look(yaml.safe_load((EXAMPLES / "nav2/nav2_params.yaml").read_text("utf-8")))
