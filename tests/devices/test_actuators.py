@@ -19,6 +19,7 @@ from botyard.model import devices
 from botyard.model.devices import Command
 from botyard.model.dynamics import Gains
 from botyard.model.library import parse_robot
+from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.types import types
 from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Robot, Simulation
@@ -143,7 +144,7 @@ def test_ros_commands_and_reads_joints() -> None:
         ("stage", []),
         ("default", ["revolute_joint", "revolute_joint_2"]),
     ):
-        graph = RosGraph(parts.hub, parts.control, parts.maps.cells, kinds, profile=profile)
+        graph = RosGraph(parts.hub, parts.control, parts.maps.cells, kinds, profile=PROFILES[profile])
         graph._sync()
         member = graph._members["ann"]
         inputs = {i.name.removeprefix("/ann/"): i for i in member.inputs if "joint" in i.name}

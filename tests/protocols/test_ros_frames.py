@@ -66,11 +66,7 @@ def test_bytes_of_transforms_are_those_of_the_objects(
         message = moving.make(STAMP)
         assert moving.quick("cdr", STAMP) == TYPES.encode_cdr(message, moving.type_name)
         decoded = TYPES.decode_ros1(moving.quick("ros1", STAMP), moving.type_name)
-        numbered = TYPES.decode_ros1(TYPES.encode_ros1(message, moving.type_name), moving.type_name)
-        for a, b in zip(decoded.transforms, numbered.transforms, strict=True):
-            assert a.header.seq > 0
-            a.header.seq = b.header.seq
-            assert a == b
+        assert decoded == TYPES.decode_ros1(TYPES.encode_ros1(message, moving.type_name), moving.type_name)
 
 
 def planar(values: tuple[float, ...]) -> Pose:

@@ -97,7 +97,8 @@ def test_messages_say_what_is_so(world: Ros1World) -> None:
     frames = {(t["header"]["frame_id"], t["child_frame_id"]) for t in first["/tf"]["transforms"]}
     moved = [(f"{n}/odom", f"{n}/base_link") for n in ("ann", "bob")]
     rolled = [(f"{n}/base_link", f"{n}/{side}_wheel") for n in ("ann", "bob") for side in ("left", "right")]
-    assert frames == {*moved, *rolled}
+    gripped = [("ann/base_link", f"ann/{side}_paddle") for side in ("left", "right")]
+    assert frames == {*moved, *rolled, *gripped}
     assert ("ann/base_link", "ann/base_laser") in {
         (t["header"]["frame_id"], t["child_frame_id"]) for t in first["/tf_static"]["transforms"]
     }
@@ -313,7 +314,8 @@ def test_a_hundred_robots_come_and_go(world: Ros1World) -> None:
         ).success
     wait(lambda: sum(t.endswith("/pose") for t in world.known()[0]) == 101)
     found = world.rospy("listen", [["/a99/odom", "nav_msgs/Odometry"], ["/tf", "tf2_msgs/TFMessage"]], 1.5)
-    assert len(found["/tf"]["last"]["transforms"]) == 101
+    children = [t["child_frame_id"] for t in found["/tf"]["last"]["transforms"]]
+    assert sum(name.endswith("/base_link") for name in children) == 101
     for i in range(100):
         assert world.service("/botyard/remove_robot", "botyard_msgs/RemoveRobot", name=f"a{i}").success
     wait(lambda: sum(t.endswith("/pose") for t in world.known()[0]) == 1)

@@ -193,8 +193,11 @@ def _simulate(
     usual = default_step(o)
     step = sim_ms / 1000.0 if sim_ms else s.step or usual.step_s
     if usual.interface and not (sim_ms or s.step):
-        text = "the world steps %g ms at a time, as the interface %s expects; --update-interval says otherwise"
-        log.info(text, step * 1000.0, usual.interface)
+        log.info(
+            "the world steps %g ms at a time, as the interface %s expects; --update-interval says otherwise",
+            step * 1000.0,
+            usual.interface,
+        )
     settings: dict[str, Any] = {
         "seed": o.seed if o.seed is not None else s.seed,
         "odometry_error": "none" if o.no_error else o.odom_error_mode or s.odometry_error,

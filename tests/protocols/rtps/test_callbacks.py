@@ -100,7 +100,7 @@ def test_endpoints_closed_when_they_are_matched() -> None:
     attacker.run(10.0)
     assert len(part._routes) == before
     assert not any(endpoint.matched for endpoint in (*readers, *writers))
-    assert not part._inbox.asking
+    assert not any(proxy.reader is reader for proxy in part._inbox.asking for reader in readers)
 
 
 def test_a_changed_that_raises_keeps_nothing_from_being_matched() -> None:
