@@ -35,7 +35,7 @@ from botyard.model.readings import Action
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Place, Scene
 from botyard.model.world import Program
-from botyard.sim import state as saved
+from botyard.sim import statehead
 from botyard.sim.simulation import Robot, Simulation
 
 BOX = BoxObject(name="crate", pose=Pose(1.5, 1.0, 0.3), length=0.3, width=0.2)
@@ -475,7 +475,7 @@ def test_nothing_can_be_written_to_a_device_that_a_state_cannot_have() -> None:
 
 
 def test_models_that_are_gone_are_remembered_for_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved, "MAX_REMEMBERED", 3)
+    monkeypatch.setattr(statehead, "MAX_REMEMBERED", 3)
     sim = world()
     states = []
     for k in range(12):

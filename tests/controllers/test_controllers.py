@@ -192,9 +192,9 @@ def test_another_program_replaces_the_first_and_both_go_with_the_robot() -> None
     employ(robot, Program(name="waypoints", options={"points": [(9, 0)]}))
     employ(robot, Program(name="wander"))
     assert sim.programs == {"one": Program(name="wander")}
-    assert len(sim._before) == 1
+    assert len(sim._programs.acts) == 1
     sim.remove_robot("one")
-    assert not sim.programs and not sim._before
+    assert not sim.programs and not sim._programs.acts
     sim.step()
 
 

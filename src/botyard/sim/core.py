@@ -59,6 +59,11 @@ class Member(Handle):
         self._sim = core
         self._teleports = 0
 
+    def _reset(self, source: str) -> None:
+        """Queue: return to the start pose, odometry zero, at rest."""
+        for command in (cmd.SetPose(self.start), cmd.Halt(), cmd.SetOdometry()):
+            self._sim.submit(self.name, command, source)
+
     @property
     def _is_removed(self) -> bool:
         return isinstance(self._sim, _Removed)

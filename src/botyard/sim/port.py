@@ -129,9 +129,7 @@ class Port:
 
     def reset_pose(self) -> None:
         """Queue: return to the start pose, odometry zero, at rest."""
-        self._commands.set_pose(*self._robot.start)
-        self.submit(cmd.Halt())
-        self.submit(cmd.SetOdometry())
+        self._robot._reset(self._source)
 
     def set_pose(self, pose: Pose) -> None:
         """Queue: place the robot at a true pose; CommandError: too many bodies there."""

@@ -1,0 +1,186 @@
+"""What may be done to robots and boxes alike: placing, masses, forces, carrying, joints of description files."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from botyard import arguments
+from botyard.devices.joints import Joint, Joints, joint_key
+from botyard.devices.rays import RaySensor
+from botyard.engine import commands as cmd
+from botyard.engine.layout import Control
+from botyard.engine.tables import NOBODY
+from botyard.errors import WorldError
+from botyard.feed import Subject
+from botyard.geometry import Pose
+from botyard.model.dynamics import DynamicsSpec
+from botyard.model.objects import Described
+from botyard.sim.core import Core
+from botyard.sim.journal import Attach, Describe, Detach, SetDynamics
+
+
+class Bodies(Core):
+    """A simulation's bodies, by name: robots and boxes of the map. The parameters are those of `Core`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.described = Described()
+        """Joints and sensors of description files."""
+        self.rays: dict[str, RaySensor] = {}
+        """Ray sensors of description files, by their names."""
+
+    def put(self, name: str, pose: Pose | tuple[float, float, float], source: str = "api") -> None:
+        """Teleport a robot or a box of the map to a true pose (m, m, rad) at the next step, whatever stands there.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: nothing has that name.
+        ArgumentError
+            The pose is not three finite numbers.
+        CommandError
+            It is out of bounds.
+        """
+        self._check_there(name)
+        self.submit(name, cmd.SetPose(arguments.pose(pose)), source)
+
+    def reset(self, names: Sequence[str] | None = None, source: str = "api") -> None:
+        """Put robots and boxes of the map, or all of them, back where they started, at the next step.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: nothing has one of these names.
+        """
+        if names is not None:
+            self._check_there(*([names] if isinstance(names, str) else names))
+            names = [names] if isinstance(names, str) else names
+        boxes = dict(zip(self.box_names, self.scene.boxes, strict=True))
+        for name in (*self._robots, *boxes) if names is None else names:
+            if name in boxes:
+                self.put(name, boxes[name].pose, source)
+            else:
+                self._robots[name]._reset(source)
+
+    def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
+        """Give a robot or a box of the map a mass, between two steps; None: it has none, and is kinematic again.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: nothing has that name.
+        ArgumentError
+            `spec` is not a DynamicsSpec.
+        ModelError
+            Its outline has no area.
+        """
+        self._check_thread()
+        self._check_there(name)
+        if spec is not None:
+            arguments.instance(spec, "spec", DynamicsSpec)
+        self._engine.set_dynamics(name, spec)
+        if name in self._robots:
+            robot = self._robots[name]
+            object.__setattr__(robot, "spec", replace(robot.spec, dynamics=spec))
+        self._set_scene(self._engine.scene)
+        self.feed.tell(Subject.MASS)
+        self._note(None, SetDynamics, name, spec)
+
+    def dynamics(self, name: str) -> DynamicsSpec | None:
+        """Mass, friction and damping of a robot or box; None: it has no mass. UnknownNameError (a KeyError) when nothing has that name."""
+        self._check_there(name)
+        return self._engine.specs[self._engine.rows[name]].dynamics
+
+    def push(self, name: str, fx: float, fy: float = 0.0, torque: float = 0.0, source: str = "api") -> None:
+        """Apply a force at the centre of mass (N) and a torque (N·m) from the next step on, until the next command.
+
+        In the world's axes. A body without mass ignores it.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: nothing has that name.
+        ArgumentError
+            A value is not a finite number.
+        """
+        self._check_there(name)
+        force = arguments.triple((fx, fy, torque), "fx", "fy", "torque")
+        self.submit(name, cmd.Demand(Control.FORCE, force), source)
+
+    def pull_to(self, name: str, pose: Pose | tuple[float, float, float], source: str = "api") -> None:
+        """Let the PD controller of a body with mass take it to a pose (m, m, rad) from the next step on; see `push`."""
+        self._check_there(name)
+        self.submit(name, cmd.Demand(Control.POSE, arguments.pose(pose)), source)
+
+    def throw(self, name: str, vx: float, vy: float = 0.0, w: float = 0.0, source: str = "api") -> None:
+        """Keep a body with mass at a velocity, in the world's axes (m/s, rad/s), from the next step on; see `push`."""
+        self._check_there(name)
+        twist = arguments.triple((vx, vy, w), "vx", "vy", "w")
+        self.submit(name, cmd.Demand(Control.TWIST, twist), source)
+
+    def describe(self, described: Described) -> None:
+        """Add the joints and ray sensors of a description file; its bodies are boxes of the scene. KeyError if one is missing."""
+        self._check_thread()
+        for sensor in described.sensors:
+            self._check_there(sensor.parent)
+        self._note(None, Describe, described)
+        self.described |= described
+        self._describe_again([joint_key(joint) for joint in described.joints])
+        self.feed.tell(Subject.DESCRIBED)
+
+    def _describe_again(self, wanted: Sequence[Hashable]) -> None:
+        """Create the joints in `wanted`, and all ray sensors, of description files that do not exist at present."""
+        rows, joints = self._engine.rows, self._engine.table(Joints)
+        there = {row.key for row in joints.rows}
+        for joint in self.described.joints:
+            if joint_key(joint) in wanted and joint_key(joint) not in there:
+                Joint(joint, joints, rows.get(joint.parent, NOBODY))
+        for sensor in self.described.sensors:
+            if sensor.parent in rows and not (sensor.name in self.rays and self.rays[sensor.name].is_there):
+                self.rays[sensor.name] = RaySensor(sensor, self._devices, self._engine)
+
+    @property
+    def joints(self) -> Mapping[str, Sequence[Joint]]:
+        """Joints of description files, by the bodies that carry their children."""
+        joints: dict[str, list[Joint]] = {}
+        for joint in cast(Sequence[Joint], self._engine.table(Joints).rows):
+            joints.setdefault(joint.spec.parent, []).append(joint)
+        return joints
+
+    def attach(self, carrier: str, name: str) -> None:
+        """Let a body carry another one from now on, where it is; for sensors and collisions it is a part of its carrier.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: one of them is not there.
+        WorldError
+            It carries itself, one of them is carried already, or the other one carries something.
+        """
+        self._check_thread()
+        self._check_there(carrier, name)
+        engine = self._engine
+        if name == carrier or engine.carrier_of(name) is not None or engine.carrier_of(carrier) is not None:
+            raise WorldError(f"{carrier} cannot carry {name}: one of them is carried, or it is itself")
+        if carried := engine.carried_by(engine.rows[name]):
+            raise WorldError(f"{carrier} cannot carry {name}, which carries {engine.specs[carried[0]].name}")
+        self._note(None, Attach, carrier, name)
+        engine.attach(carrier, name)
+
+    def detach(self, name: str) -> None:
+        """Release a carried body, where it is. Nothing happens if it is not carried."""
+        self._check_thread()
+        if self._engine.carrier_of(name) is not None:
+            self._note(None, Detach, name)
+            self._engine.detach(name)
+
+    def wrench(self, name: str) -> tuple[float, float, float]:
+        """Net force, N, and torque, N·m, on a body with mass in the last step, in the world's axes; zero for others."""
+        self._check_there(name)
+        dynamics = self._engine.dynamics
+        return (0.0, 0.0, 0.0) if dynamics is None else dynamics.wrench(self._engine.rows[name])
+
+
+__all__ = ["Bodies"]

@@ -1,0 +1,356 @@
+"""Robots and boxes come and go, and the map is replaced: all between two steps."""
+
+from __future__ import annotations
+
+import math
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Generic
+
+from botyard import arguments
+from botyard.engine import commands as cmd
+from botyard.engine.build import robot_body
+from botyard.engine.layout import F8, Grid
+from botyard.errors import ArgumentError, WorldError
+from botyard.feed import Subject
+from botyard.formats.base import Warn
+from botyard.formats.models import find_robot
+from botyard.geometry import Pose
+from botyard.model.library import load_laser
+from botyard.model.obstacles import BoxObject
+from botyard.model.robot import RobotSpec
+from botyard.model.scene import Scene
+from botyard.names import MAX_NAME, check_name
+from botyard.sim.bodies import Bodies
+from botyard.sim.doubts import doubtful_map, doubtful_places, to_warnings
+from botyard.sim.journal import AddRobots, RemoveBox, RemoveRobots, ReplaceScene, Unserve
+from botyard.sim.placement import FreePlaces, on_trial
+from botyard.sim.programs import Programs
+from botyard.sim.robot import R, Robots
+
+
+class Population(Bodies, ABC, Generic[R]):
+    """The robots and boxes of a simulation, places for more of them, and the map beneath.
+
+    Parameters
+    ----------
+    warn : callable or None
+        See `Simulation`.
+
+    The others are those of `Core`.
+    """
+
+    _robots: Robots[R]
+
+    def __init__(self, *args: Any, warn: Warn | None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._robots = Robots[R]()
+        self._programs = Programs()
+        self._unserved: set[str] = set()
+        self.warn_by(warn)
+        self._doubt_map()
+
+    @abstractmethod
+    def _make_robot(self, name: str, spec: RobotSpec, start: Pose) -> R:
+        """The handle of a robot whose body is there."""
+
+    @property
+    def robots(self) -> Mapping[str, R]:
+        """All robots by name, in the order of creation."""
+        return MappingProxyType(self._robots)
+
+    def warn_by(self, warn: Warn | None) -> None:
+        """Set the function that receives warnings; None: Python's `warnings`."""
+        self._warn = warn if warn is not None else to_warnings
+
+    # -- robots
+
+    def add_robot(
+        self,
+        model: str | Path | RobotSpec = "p3dx",
+        name: str | None = None,
+        *,
+        pose: Pose | tuple[float, float, float] | None = None,
+        lasers: Sequence[str] | None = None,
+    ) -> R:
+        """Add a robot, between two steps.
+
+        Parameters
+        ----------
+        model : str, Path or RobotSpec
+            Model by name (`botyard models` lists them), a ``.toml`` or ``.p`` file, or a spec.
+        name : str, optional
+            Unique name, 1 to 64 printable characters; else the model's, with a number if that is taken: ``p3dx``, ``p3dx_002``.
+        pose : Pose or tuple, optional
+            True pose x, y (m), th (rad); else the next free place at the map's home.
+        lasers : sequence of str, optional
+            Laser models instead of the model's own, mounted where its first laser is, or at its centre.
+
+        Raises
+        ------
+        ModelError, ModelFileError
+            Unknown model; a file that is wrong.
+        WorldError
+            The name is taken, or breaks the rule for names (`botyard.names`).
+        ArgumentError
+            The pose is not three finite numbers, or another argument is out of its range or of another type.
+        CommandError
+            The pose is out of bounds.
+
+        Warns
+        -----
+        DoubtWarning
+            It begins in a wall, on something else, or far outside of the map.
+        """
+        spec = _equipped(model, lasers)
+        start = self.next_places(spec, 1)[0] if pose is None else arguments.pose(pose)
+        name = self.unique_name(spec.name) if name is None else name
+        return self.add_robots(spec, [start], [name])[0]
+
+    def add_robots(
+        self,
+        model: str | Path | RobotSpec,
+        poses: Sequence[Pose | tuple[float, float, float]] | F8,
+        names: Sequence[str] | None = None,
+        *,
+        lasers: Sequence[str] | None = None,
+    ) -> list[R]:
+        """Add many robots of one model at once, between two steps; much faster than one by one.
+
+        Parameters
+        ----------
+        poses : (n, 3) array or sequence of poses
+            True poses x, y (m), th (rad).
+        names : sequence of str, optional
+            Unique names; else the model's with numbers.
+        model, lasers
+            As for `add_robot`, which also lists what is raised. Nothing is added if anything is wrong.
+        """
+        spec = _equipped(model, lasers)
+        starts = arguments.poses(poses)
+        for start in starts:
+            cmd.check_pose(start)
+        if names is None:
+            names = self._unique_names(spec.name, len(starts))
+        elif isinstance(names, str) or len(names) != len(starts):
+            n = arguments.found(names) if isinstance(names, str) else len(names)
+            raise WorldError(f"names: expected one for each of {len(starts)} poses, found {n}")
+        for name in names:
+            check_name(name)
+        self._check_thread()
+        with self._journal:
+            robots = self._put_in(spec, names, starts)
+        self._note(None, AddRobots, spec, tuple(names), tuple(starts))
+        for doubt in doubtful_places(self._engine, names, _bounds(self.scene)):
+            self._warn(doubt)
+        return robots
+
+    def _put_in(self, spec: RobotSpec, names: Sequence[str], starts: Sequence[Pose]) -> list[R]:
+        body = robot_body(spec, "")
+        self._engine.add_bodies([(replace(body, name=name), start) for name, start in zip(names, starts, strict=True)])
+        try:
+            robots = [self._make_robot(name, spec, start) for name, start in zip(names, starts, strict=True)]
+        except BaseException:  # one of its devices cannot be made: leave nothing behind
+            self._engine.remove_bodies(names)
+            raise
+        self._robots.update((robot.name, robot) for robot in robots)
+        self.feed.tell(Subject.BODIES)  # once more: when the engine told it, the bodies were no robots yet
+        return robots
+
+    def remove_robot(self, name: str) -> None:
+        """Remove a robot, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
+        self.remove_robots([name])
+
+    def remove_robots(self, names: Sequence[str]) -> None:
+        """Remove many robots at once; much faster than one by one.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: one is not there; none is removed.
+        """
+        self._check_thread()
+        if isinstance(names, str):
+            raise arguments.unknown([names], self._robots, "robot")
+        for name in names:
+            if not isinstance(name, str) or name not in self._robots:
+                raise arguments.unknown(name, self._robots, "robot")
+        self._note(None, RemoveRobots, tuple(names))
+        self._take_out(names)
+
+    def _take_out(self, names: Sequence[str]) -> None:
+        self._engine.remove_bodies(names)
+        for name in names:
+            self._holds.pop(name, None)
+            robot = self._robots.pop(name, None)
+            self._unserved.discard(name)
+            if robot is not None:
+                robot._leave()
+            self._programs.drop(name)
+        self.feed.tell(Subject.BODIES, Subject.CLAIMS)
+
+    def unserve(self, names: Sequence[str]) -> None:
+        """Do not offer these robots to clients: only programs move them. Names of others are ignored."""
+        self._check_thread()
+        names = [name for name in names if name in self._robots and name not in self._unserved]
+        if names:
+            self._note(None, Unserve, tuple(names))
+            self._unserved.update(names)
+            self.feed.tell(Subject.SERVED)
+
+    def is_served(self, name: str) -> bool:
+        """Whether a robot is offered to clients; see `unserve`."""
+        return name not in self._unserved
+
+    def _sort_robots(self, names: Sequence[str]) -> None:
+        """Put the robots into this order."""
+        robots = {name: self._robots[name] for name in names}
+        self._robots.clear()
+        self._robots.update(robots)
+
+    # -- the map
+
+    def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
+        """Replace the map, between two steps; robots keep their poses, boxes of the old map are removed (MAP-014).
+
+        Parameters
+        ----------
+        scene : Scene
+            The new map.
+        grid : Grid, optional
+            Result of `botyard.engine.build.build_grid` for it, if that was called before, for example in another thread.
+
+        Raises
+        ------
+        ArgumentError
+            `scene` is not a Scene.
+        """
+        self._check_thread()
+        arguments.instance(scene, "scene", Scene, "botyard.load_scene(name) reads one of a file")
+        for name in self.box_names:
+            self._holds.pop(name, None)
+        self._engine.replace_scene(scene, grid)
+        self._set_scene(scene)
+        self.feed.tell(Subject.MAP, Subject.BODIES)
+        self._note(None, ReplaceScene, scene)
+        self._doubt_map()
+
+    def _doubt_map(self) -> None:
+        doubt = doubtful_map(self.scene, self._engine.grid)
+        if doubt is not None:
+            self._warn(doubt)
+
+    def remove_box(self, name: str) -> None:
+        """Remove a box of the map, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
+        self._check_thread()
+        if name not in self.box_names:
+            raise arguments.unknown(name, self.box_names, "box")
+        self._note(None, RemoveBox, name)
+        self._engine.remove_box(name)
+        self._holds.pop(name, None)
+        self._set_scene(self._engine.scene)
+        self.feed.tell(Subject.BODIES)
+
+    def _set_boxes(self, names: Sequence[str], boxes: Sequence[BoxObject]) -> None:
+        """Set the boxes of the map, whose bodies are there."""
+        self._engine.box_names = tuple(names)
+        self._engine.scene = replace(self.scene, boxes=tuple(boxes))
+        self._set_scene(self._engine.scene)
+
+    # -- names and places for more
+
+    def unique_name(self, base: str) -> str:
+        """`base`, with a number behind it if that name is taken: ``p3dx``, ``p3dx_002`` (CLI-008)."""
+        return self._unique_names(base, 1)[0]
+
+    def unique_names(self, base: str, count: int) -> list[str]:
+        """`count` free names: `base`, with numbers behind it."""
+        return self._unique_names(base, count)
+
+    def _unique_names(self, base: str, count: int) -> list[str]:
+        names: list[str] = []
+        n = 1
+        while len(names) < count:
+            end = "" if n == 1 else f"_{n:03d}"
+            name = base[: MAX_NAME - len(end)] + end
+            if name not in self._engine.rows:
+                names.append(name)
+            n += 1
+        return names
+
+    @property
+    def home(self) -> Pose:
+        """Start pose of robots: the map's home, or its centre."""
+        return self.scene.center if self.scene.start is None else self.scene.start
+
+    def next_places(self, spec: RobotSpec, count: int) -> list[Pose]:
+        """Start poses of `count` more robots of a model: the map's home for the first of all, the nearest free places for others."""
+        # the map's home even if something stands there: the map says so
+        first = [self.scene.start] if self.scene.start is not None and not self._robots and count else []
+        return first + self.free_places(spec, self.home, count - len(first))
+
+    def free_place(self, spec: RobotSpec, near: Pose) -> Pose:
+        """The place nearest to `near`, on a 1 m grid around it, where a robot touches nothing; `near` itself if there is none."""
+        return self.free_places(spec, near, 1)[0]
+
+    def free_places(self, spec: RobotSpec, near: Pose, count: int) -> list[Pose]:
+        """The `count` places nearest to `near`, on a 1 m grid around it, where robots of a model touch nothing, nor each other.
+
+        `near` itself stands for those that are missing when there are not enough.
+        """
+        return FreePlaces(self._engine, spec, near).take(count)
+
+    def is_free_for(self, robot: R) -> Callable[[Pose], bool]:
+        """Whether a robot could stand at a pose without touching anything but itself; valid until something moves, comes or goes."""
+        row = self._engine.rows[robot.name]
+        spec = replace(self._engine.specs[row], name=" placing ", parts=self._engine.outline(row))
+        return self._engine.trial(spec, without=robot.name)
+
+    def random_free_place(self, spec: RobotSpec, index: int = 0) -> Pose:
+        """A place within the bounds of the map (20 m × 20 m without one) where a robot touches nothing.
+
+        Drawn from the seed of the simulation and `index`, so different robots get different places and a run can be repeated.
+
+        Raises
+        ------
+        WorldError
+            None was found in 10,000 tries.
+        """
+        x0, y0, x1, y1 = _bounds(self.scene) or (-10.0, -10.0, 10.0, 10.0)
+        draw = random.Random(f"{self.seed} start {index}")
+        is_free = self._engine.trial(on_trial(spec))
+        for _ in range(10_000):
+            pose = Pose(draw.uniform(x0, x1), draw.uniform(y0, y1), draw.uniform(-math.pi, math.pi))
+            if is_free(pose):
+                return pose
+        raise WorldError("no free place for a robot was found in this map")
+
+
+@lru_cache(maxsize=2)
+def _bounds(scene: Scene) -> tuple[float, float, float, float] | None:
+    """`Scene.bounds`, cached, as it reads all walls."""
+    return scene.bounds
+
+
+def _equipped(model: str | Path | RobotSpec, lasers: Sequence[str] | None) -> RobotSpec:
+    """The spec of a model, with other lasers if some are named."""
+    if not isinstance(model, RobotSpec):
+        if not isinstance(model, (str, Path)):
+            raise ArgumentError(f"model: expected a name, a file or a RobotSpec, found {arguments.found(model)}")
+        model = find_robot(arguments.path(model, "model"))
+    spec = model
+    if lasers is None:
+        return spec
+    if isinstance(lasers, str) or not isinstance(lasers, Sequence) or not all(isinstance(x, str) for x in lasers):
+        hint = f'; one laser is a list, too: ["{lasers}"]' if isinstance(lasers, str) else ""
+        raise ArgumentError(f"lasers: expected a list of names of laser models, found {arguments.found(lasers)}{hint}")
+    mount = spec.lasers[0].pose if spec.lasers else Pose()
+    return replace(spec, lasers=tuple(load_laser(t, pose=mount) for t in lasers))
+
+
+__all__ = ["Population"]

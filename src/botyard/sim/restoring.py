@@ -1,0 +1,304 @@
+"""Going on from a saved state: it is checked whole, then bodies, rows and columns are made to be those of the state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
+
+import msgspec
+import numpy as np
+
+from botyard.devices.battery import Batteries
+from botyard.devices.electrics import Boards
+from botyard.devices.gripper import Grippers
+from botyard.devices.joints import Joints, joint_key
+from botyard.devices.view import memory_key
+from botyard.engine import commands
+from botyard.engine.build import box_body
+from botyard.engine.layout import OdometryErrorMode
+from botyard.engine.state import BODIES, CONTACTS, read_columns, row_keys, schema, split, write_columns, write_masses
+from botyard.engine.tables import Table
+from botyard.errors import BotyardError, StateError
+from botyard.formats.budget import Budget
+from botyard.formats.models import find_robot
+from botyard.geometry import Pose
+from botyard.model.devices import find_device, loaded_devices, names_of
+from botyard.model.objects import Described
+from botyard.model.obstacles import BoxObject, Visible
+from botyard.model.robot import RobotSpec
+from botyard.model.world import Program
+from botyard.names import is_name, shown
+from botyard.sim.population import Population
+from botyard.sim.readings import MAX_RAYS
+from botyard.sim.statehead import COMMANDS, NO_MASS, VERSION, Body, Controller, Head, Known, Queued, Roster, Saveable
+from botyard.version import __version__
+
+MIN_SUBSTEP: Final = 1e-9
+"""Length of a substep of bodies with mass, s: no state has a shorter one."""
+Employ = Callable[[Any, Program], None]
+"""Starts a program that drives a robot, see `botyard.controllers.crew`."""
+
+
+def restore(
+    sim: Population[Any], known: Known, state: bytes, budget: Budget, employ: Employ, used: list[object]
+) -> None:
+    """See `Simulation.restore`. Appends the descriptions that the state refers to to `used`."""
+    head, data = split(state, Head, budget.bytes)
+    if head.version != VERSION:
+        raise StateError(f"state: expected version {VERSION}, found {head.version} (of botyard {head.program})")
+    try:
+        roster = msgspec.msgpack.decode(head.roster, type=Roster)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise StateError(f"state: {error}") from None
+    tables = _tables(sim, roster)
+    if roster.schema != schema(sim.engine, tables):
+        raise StateError(f"state: it is of another version of botyard, {head.program}; this one is {__version__}")
+    if roster.scene != known.digest_of_walls(sim):
+        raise StateError(f'state: it is of another map, "{roster.scene_name}"; here is "{sim.scene.name}"')
+    is_same = bytes(head.roster) == known.roster(sim)  # then bodies and rows need not be compared
+    models = _find_models(sim, known, roster)
+    used += [*models.values(), known.objects[roster.described]]
+    rows = {name: len(keys) for name, keys in roster.keys.items()}
+    # after the tables: keys of a crafted state cannot stand for these
+    rows |= {BODIES: len(roster.bodies), CONTACTS: head.contacts}
+    masses = any(model.dynamics is not None for model in models.values())
+    if masses != (head.contacts != NO_MASS) or not (head.span == 0.0 or MIN_SUBSTEP <= head.span <= 60.0):
+        raise StateError("state: what it says of bodies with mass does not fit its models")
+    found = read_columns(sim.engine, data, rows, masses=masses, tables=tables)
+    queue = [_command(q, len(roster.bodies)) for q in head.queue]
+    if not is_same:
+        _check_roster(roster, models, sim, known, budget)
+    _check_head(head, roster, models)
+    if not is_same:
+        _arrange_bodies(sim, known, roster, models)
+        _arrange_rows(sim, roster)
+    write_columns(sim.engine, found)
+    engine = sim.engine
+    engine.resume(tick=head.tick, step_us=head.step_us, seed=head.seed, sequence=head.sequence, queue=queue)
+    engine.odometry_error_mode = OdometryErrorMode(head.error_mode)
+    engine.table(Grippers).redraw(engine)
+    engine.redraw_carriers()
+    write_masses(sim.engine, found, head.span)  # last: a change of outline would wake bodies
+    starts = {body.name: Pose(*body.start) for body in roster.bodies if body.start is not None}
+    for robot, teleports in zip(sim.robots.values(), head.teleports, strict=True):
+        robot._restored(starts[robot.name], teleports, head.claims.get(robot.name, []))
+    engine.table(Boards).version[:] += 1
+    for rays in head.rays:
+        sim.robots[rays.robot].lasers[rays.laser].configure(rays.angle_min, rays.increment, rays.count)
+    sim._unserved = set(roster.unserved)
+    sim._holds = {name: list(sources) for name, sources in head.holds.items() if sources}
+    _employ(sim, head.controllers, employ)
+    engine.resumed()
+    sim.crowd.forget()
+
+
+def _tables(sim: Population[Any], roster: Roster) -> list[Table]:
+    """The tables of a state, in order: those of every engine, then optional ones, which may have to be created."""
+    here = sim.engine.tables
+    found = [table for table in here.values() if not table.optional]
+    kinds = {device.table.name: device.table for device in loaded_devices() if device.table is not None}
+    for name in sorted(set(roster.keys) - {table.name for table in found}):
+        kind = type(here[name]) if name in here else kinds.get(name)
+        if kind is None:
+            raise StateError(f'state: it has a table "{shown(name)}" of a device that is not here')
+        found.append(here[name] if name in here else kind())
+    return found
+
+
+def _check_roster(
+    roster: Roster, models: Mapping[bytes, RobotSpec | BoxObject], sim: Population[Any], known: Known, budget: Budget
+) -> None:
+    """Check names, number and starts of bodies, and that the rows of tables are those of their devices."""
+    names = {body.name for body in roster.bodies}
+    if len(names) != len(roster.bodies) or not all(map(is_name, names)):
+        raise StateError("state: it tells twice of a body, or of one without a name")
+    robots = {body.name: models[body.digest] for body in roster.bodies if body.start is not None}
+    new = len(robots.keys() - sim.robots.keys())
+    if new > budget.robots:
+        raise StateError(
+            f"state: expected at most {budget.robots} robots that are not here, found {new} (budget.robots raises that)"
+        )
+    for body in roster.bodies:
+        if body.start is not None and not (
+            all(map(math.isfinite, body.start)) and max(map(abs, body.start[:2])) <= commands.MAX_COORDINATE
+        ):
+            raise StateError(f"state: {body.name} was added nowhere")
+    _check_rows(roster, robots, sim, known)
+
+
+def _check_rows(
+    roster: Roster, robots: Mapping[str, RobotSpec | BoxObject], sim: Population[Any], known: Known
+) -> None:
+    """Check that tables have a row for each device of these robots, by name, and no others; joints may be fewer."""
+    described = cast(Described, known.objects[roster.described])
+    wanted = {Batteries.name: set(robots), Boards.name: set(robots), Joints.name: set(map(joint_key, described.joints)),
+              Grippers.name: {n for n, m in robots.items() if isinstance(m, RobotSpec) and m.gripper is not None}}  # fmt: skip
+    for name, model in robots.items():
+        if isinstance(model, RobotSpec) and model.devices:
+            for device, spec in zip(names_of(model.equipment), model.equipment, strict=True):
+                kind = find_device(spec.type)
+                columns = None if kind.part else kind.table
+                if columns is not None:
+                    wanted.setdefault(columns.name, set()).add(memory_key(name, device))
+    always = {table.name for table in sim.engine.tables.values() if not table.optional}
+    if not wanted.keys() - always == roster.keys.keys() - always:
+        raise StateError("state: it has tables of other devices than its robots")
+    for table, rows in wanted.items():
+        keys = roster.keys.get(table, [])
+        there = {key for key in keys if isinstance(key, str)}
+        if len(there) != len(keys) or not (there <= rows if table == Joints.name else there == rows):
+            raise StateError(f"state: rows of the table {table} are not those of its bodies")
+
+
+def _check_head(head: Head, roster: Roster, models: Mapping[bytes, RobotSpec | BoxObject]) -> None:
+    robots = {body.name: models[body.digest] for body in roster.bodies if body.start is not None}
+    told = [*head.claims, *(r.robot for r in head.rays), *(c.robot for c in head.controllers)]
+    if len(head.teleports) != len(robots) or not robots.keys() >= set(told):
+        raise StateError("state: it tells of robots that it does not have")
+    bodies = {body.name for body in roster.bodies}
+    if not bodies.issuperset([*head.holds, *(q.body for q in head.queue if q.kind != "SetVelocities")]):
+        raise StateError("state: it tells of bodies that it does not have")
+    for rays in head.rays:
+        model = robots[rays.robot]
+        if not (
+            isinstance(model, RobotSpec)
+            and 0 <= rays.laser < len(model.lasers)
+            and 0 <= rays.count <= MAX_RAYS
+            and math.isfinite(rays.angle_min)
+            and math.isfinite(rays.increment)
+        ):
+            raise StateError(
+                f"state: rays of a laser of {rays.robot}: expected at most {MAX_RAYS}, of a laser that it has"
+            )
+    if not (
+        0 <= head.tick <= 10**15
+        and 1 <= head.step_us <= 60_000_000
+        and 0 <= head.error_mode < OdometryErrorMode.PERFECT
+    ):
+        raise StateError("state: time, step or error mode are none")
+
+
+def _find_models(sim: Population[Any], known: Known, roster: Roster) -> dict[bytes, RobotSpec | BoxObject]:
+    """Models of all bodies by their digests."""
+    for robot in sim.robots.values():
+        known.digest(robot.spec)
+    for box in sim.scene.boxes:
+        known.digest(box)
+    found: dict[bytes, RobotSpec | BoxObject] = {}
+    for body in roster.bodies:
+        if body.digest in found:
+            continue
+        kind = BoxObject if body.start is None else RobotSpec
+        one = known.objects.get(body.digest)
+        if one is None and kind is RobotSpec:
+            try:
+                spec = find_robot(body.model)
+                one = spec if known.digest(spec) == body.digest else None
+            except BotyardError:
+                one = None
+        if not isinstance(one, kind):
+            what = "box" if kind is BoxObject else "robot model"
+            raise StateError(f'state: the {what} "{body.model}" of {body.name} is not here, or is another one')
+        found[body.digest] = one
+    known.digest(sim.described)
+    if roster.described not in known.objects:
+        raise StateError("state: it is of a world with other description files (describe)")
+    return found
+
+
+def _arrange_bodies(
+    sim: Population[Any], known: Known, roster: Roster, models: Mapping[bytes, RobotSpec | BoxObject]
+) -> None:
+    """Add, remove and reorder bodies to be those of the state; handles of robots that are in both stay valid."""
+    engine = sim.engine
+    boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
+
+    def is_there(body: Body) -> bool:
+        if body.start is None:
+            return body.name in boxes and known.digest(boxes[body.name]) == body.digest
+        robot = sim.robots.get(body.name)
+        return robot is not None and known.digest(robot.spec) == body.digest
+
+    there = [is_there(body) for body in roster.bodies]
+    if not all(there) or [body.name for body in roster.bodies] != list(engine.rows):
+        stays = {body.name for body, is_known in zip(roster.bodies, there, strict=True) if is_known}
+        sim._take_out([name for name in engine.rows if name not in stays])
+        for body, is_known in zip(roster.bodies, there, strict=True):
+            if is_known:
+                continue
+            model = models[body.digest]
+            if isinstance(model, RobotSpec):
+                sim._put_in(model, [body.name], [Pose(*body.start or ())])
+            else:
+                engine.add_bodies([(replace(box_body(model), name=body.name), model.pose)])
+        engine.arrange([engine.rows[body.name] for body in roster.bodies])
+        order = [body for body in roster.bodies if body.start is None]
+        sim._set_boxes(
+            [body.name for body in order], [m for b in order if isinstance(m := models[b.digest], BoxObject)]
+        )
+        sim._sort_robots([body.name for body in roster.bodies if body.start is not None])
+    if roster.described != known.digest(sim.described):
+        sim.described = cast(Described, known.objects[roster.described])
+    sim._describe_again(roster.keys.get(Joints.name, []))
+
+
+def _arrange_rows(sim: Population[Any], roster: Roster) -> None:
+    for table in sim.engine.tables.values():
+        if table.saved:
+            at = {_hashable(key): i for i, key in enumerate(row_keys(table))}
+            order = [at[_hashable(key)] for key in roster.keys.get(table.name, [])]
+            if order != list(range(len(at))):
+                table.arrange(order)
+
+
+def _hashable(key: Any) -> Any:
+    return tuple(key) if isinstance(key, list) else key
+
+
+def _command(queued: Queued, bodies: int) -> tuple[str, str, int, Any]:
+    kind, values = COMMANDS.get(queued.kind), queued.values
+    command: Any
+    try:
+        if kind is None:
+            raise ValueError(f'no command "{queued.kind}"')
+        if kind is commands.SetVisible:
+            command = kind(Visible(values["mask"]))
+        elif kind is commands.SetVelocities:
+            arrays = [None if values[a] is None else np.array(values[a], np.float64) for a in ("v", "w", "vy")]
+            command = kind(np.array(values["rows"], None if values["rows"] else np.int64), *arrays).checked(bodies)
+        else:
+            command = msgspec.convert(values, kind)
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, OverflowError) as error:
+        raise StateError(f"state: a command that waits: {error}") from None
+    return queued.body, queued.source, queued.sequence, command
+
+
+def _employ(sim: Population[Any], controllers: Sequence[Controller], employ: Employ) -> None:
+    """Start programs that are missing, end those that are not in the state, and set the states of all."""
+    wanted = {c.robot for c in controllers}
+    for name in [name for name in sim._programs.driving if name not in wanted]:
+        sim._programs.end(name)
+    for c in controllers:
+        program = Program(name=c.name, options=c.options)
+        try:
+            if sim._programs.driving.get(c.robot, (None,))[0] != program:
+                employ(sim.robots[c.robot], program)
+            owner = getattr(sim._programs.driving[c.robot][1], "__self__", None)
+            assert isinstance(owner, Saveable)
+            owner.set_state(c.state)
+        except (
+            BotyardError,
+            TypeError,
+            ValueError,
+            LookupError,
+            AttributeError,
+            AssertionError,
+            ArithmeticError,
+        ) as error:
+            raise StateError(f"state: robot {c.robot}: the controller {c.name} cannot use its state: {error}") from None
+    sim._programs.arrange([c.robot for c in controllers])
+
+
+__all__ = ["Employ", "restore"]

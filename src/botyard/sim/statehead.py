@@ -1,0 +1,280 @@
+"""The head of a saved state: all that is not in columns, and digests of the map and of models.
+
+`botyard.engine.state` has the layout of the bytes, and the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final, Protocol, runtime_checkable
+
+import msgspec
+import numpy as np
+
+from botyard.engine import commands
+from botyard.engine.state import object_digest, row_keys, schema
+from botyard.errors import StateError
+from botyard.feed import Subject
+from botyard.model.robot import Axes
+from botyard.sim.population import Population
+from botyard.version import __version__
+
+VERSION: Final = 1
+NO_MASS: Final = -1
+"""Number of contacts of a world without bodies with mass."""
+COMMANDS: Final[Mapping[str, Any]] = MappingProxyType(
+    {name: kind for name, kind in vars(commands).items() if is_dataclass(kind) and hasattr(kind, "apply")}
+)
+"""Commands that can wait for the next step, by the names of their classes."""
+
+
+@runtime_checkable
+class Saveable(Protocol):
+    """A program whose state can be saved, as a value of numbers, texts, lists and mappings; None: it cannot at present."""
+
+    def get_state(self) -> Any:
+        """The state."""
+        ...
+
+    def set_state(self, state: Any) -> None:
+        """Go on from a state. Raises TypeError, ValueError, KeyError or IndexError when it is not valid."""
+        ...
+
+
+class Body(msgspec.Struct, array_like=True):
+    """A body: its name, that of its model, the digest of that, and of a robot where it was added."""
+
+    name: str
+    model: str
+    digest: bytes
+    start: tuple[float, float, float] | None
+
+
+class Roster(msgspec.Struct, array_like=True):
+    """The part of the head that says what is in the world. It seldom changes: its bytes are cached."""
+
+    schema: bytes
+    scene: bytes
+    scene_name: str
+    described: bytes
+    bodies: list[Body]
+    keys: dict[str, list[Any]]
+    unserved: list[str]
+
+
+class Controller(msgspec.Struct, array_like=True):
+    """A program that drives a robot."""
+
+    robot: str
+    name: str
+    options: dict[str, Any]
+    state: Any
+
+
+class Queued(msgspec.Struct, array_like=True):
+    """A command that waits for the next step."""
+
+    body: str
+    source: str
+    sequence: int
+    kind: str
+    values: dict[str, Any]
+
+
+class Rays(msgspec.Struct, array_like=True):
+    """Rays of a laser that a client has set instead of its model's."""
+
+    robot: str
+    laser: int
+    angle_min: float
+    increment: float
+    count: int
+
+
+class Head(msgspec.Struct, array_like=True):
+    """All of a state but the columns."""
+
+    version: int
+    program: str
+    roster: msgspec.Raw
+    seed: int
+    step_us: int
+    tick: int
+    error_mode: int
+    sequence: int
+    contacts: int
+    span: float
+    teleports: list[int]
+    claims: dict[str, list[str]]
+    rays: list[Rays]
+    queue: list[Queued]
+    controllers: list[Controller]
+    holds: dict[str, list[str]]
+
+
+MAX_REMEMBERED: Final = 1000
+"""Descriptions of what is not in the world any more that are kept: a state that is restored may refer to them."""
+
+
+_IN_ROSTER: Final = (Subject.BODIES, Subject.MASS, Subject.MAP, Subject.DESCRIBED, Subject.SERVED)
+"""A change of one of these changes the `Roster`."""
+
+
+class Known:
+    """Cache of descriptions that a simulation has seen, by their digests (least recently used are dropped), and of its roster's bytes.
+
+    Attributes
+    ----------
+    objects : mapping of bytes to object
+        Those of what is in the world, and the last `MAX_REMEMBERED` others; the most recently used is the last.
+    """
+
+    def __init__(self) -> None:
+        self._digests: dict[int, tuple[object, bytes]] = {}
+        self.objects: dict[bytes, object] = {}
+        self._walls: tuple[object, bytes] = None, b""
+        self._roster = -1, b""
+
+    def digest(self, value: object) -> bytes:
+        """Digest of a description, which is kept in `objects`."""
+        found = self._digests.get(id(value))
+        if found is None or found[0] is not value:
+            found = self._digests[id(value)] = value, object_digest(value)
+        self.objects.pop(found[1], None)
+        self.objects[found[1]] = value
+        return found[1]
+
+    def forget(self, there: int) -> None:
+        """Drop the least recently used: all but descriptions of the `there` bodies in the world, and `MAX_REMEMBERED` others."""
+        excess = len(self.objects) - there - MAX_REMEMBERED
+        if excess > 0:
+            for digest in list(self.objects)[:excess]:
+                del self.objects[digest]
+        if len(self._digests) > len(self.objects) + MAX_REMEMBERED:
+            self._digests = {id(value): (value, digest) for digest, value in self.objects.items()}
+
+    def roster(self, sim: Population[Any]) -> bytes:
+        """The encoded roster."""
+        revision = sim.feed.last(*_IN_ROSTER)
+        if self._roster[0] != revision:
+            self._roster = revision, msgspec.msgpack.encode(self._make_roster(sim))
+        return self._roster[1]
+
+    def _make_roster(self, sim: Population[Any]) -> Roster:
+        boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
+        bodies = []
+        for name in sim.engine.rows:
+            robot = sim.robots.get(name)
+            if robot is None:
+                bodies.append(Body(name, boxes[name].name, self.digest(boxes[name]), None))
+            else:
+                x, y, th = robot.start
+                bodies.append(Body(name, robot.spec.name, self.digest(robot.spec), (x, y, th)))
+        self.forget(len(bodies))
+        return Roster(
+            schema=schema(sim.engine),
+            scene=self.digest_of_walls(sim),
+            scene_name=sim.scene.name,
+            described=self.digest(sim.described),
+            bodies=bodies,
+            keys={table.name: row_keys(table) for table in sim.engine.tables.values() if table.saved},
+            unserved=sorted(sim._unserved),
+        )
+
+    def digest_of_walls(self, sim: Population[Any]) -> bytes:
+        """Digest of the map without its boxes, which are bodies."""
+        scene = sim.scene
+        if self._walls[0] is not scene:
+            self._walls = scene, object_digest(replace(scene, boxes=()))
+        return self._walls[1]
+
+
+def head_of(sim: Population[Any], known: Known, controllers: list[Controller]) -> Head:
+    """The head of the state of a simulation."""
+    sim._check_thread()  # a step of another thread would make the state inconsistent
+    engine, dynamics = sim.engine, sim.engine.dynamics
+    return Head(
+        version=VERSION,
+        program=__version__,
+        roster=msgspec.Raw(known.roster(sim)),
+        seed=int(engine.seed),
+        step_us=engine.clock.step_us,
+        tick=engine.clock.tick,
+        error_mode=int(engine.odometry_error_mode),
+        sequence=engine.sequence,
+        contacts=NO_MASS if dynamics is None else int(dynamics.table.size[0]),
+        span=0.0 if dynamics is None else float(dynamics.table.span[0]),
+        teleports=[robot._teleports for robot in sim.robots.values()],
+        claims={name: robot._claims for name, robot in sim.robots.items() if robot._claims},
+        rays=_rays(sim),
+        queue=[Queued(name, source, n, *_values(command)) for name, source, n, command in engine.queued()],
+        controllers=controllers,
+        holds=sim._holds,
+    )
+
+
+def _rays(sim: Population[Any]) -> list[Rays]:
+    configured = sorted(sim._configured.items(), key=lambda item: item[0])
+    return [Rays(name, index, b.angle0, b.step, b.count) for (name, index), b in configured]
+
+
+def _values(command: commands.Command | commands.SetVelocities) -> tuple[str, dict[str, Any]]:
+    """Class and values of a command, converted to the types that it declares: a program may have given, say, an int for a float."""
+    kind = type(command)
+    if COMMANDS.get(kind.__name__) is not kind:
+        raise StateError(f"a command of the class {kind.__qualname__} waits for the next step, and cannot be saved")
+    return kind.__name__, {name: _plain(getattr(command, name), declared) for name, declared in _fields_of(kind)}
+
+
+@cache
+def _fields_of(kind: type[Any]) -> list[tuple[str, str]]:
+    return [(field.name, str(field.type)) for field in fields(kind)]
+
+
+def _plain(value: Any, declared: str) -> Any:
+    """Value of a command's field, of the declared type, as it is saved."""
+    if value is None:
+        return None
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Axes):
+        return {field.name: float(getattr(value, field.name)) for field in fields(Axes)}
+    if isinstance(value, tuple):
+        return [float(number) for number in value]
+    if declared.startswith("float"):
+        return float(value)
+    return bool(value) if declared == "bool" else int(value)
+
+
+def controllers_of(sim: Population[Any]) -> list[Controller]:
+    """The programs that drive robots, with their states. StateError: the state of one cannot be saved."""
+    found = []
+    for name, (program, act) in sim._programs.driving.items():
+        owner = getattr(act, "__self__", None)
+        state = owner.get_state() if isinstance(owner, Saveable) else None
+        if state is None:
+            raise StateError(
+                f"robot {name}: its controller {program.name} cannot be saved: it has no get_state and set_state"
+            )
+        found.append(Controller(name, program.name, dict(program.options), state))
+    return found
+
+
+__all__ = [
+    "COMMANDS",
+    "NO_MASS",
+    "VERSION",
+    "Body",
+    "Controller",
+    "Head",
+    "Known",
+    "Queued",
+    "Rays",
+    "Roster",
+    "Saveable",
+    "controllers_of",
+    "head_of",
+]
