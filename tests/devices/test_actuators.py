@@ -14,7 +14,8 @@ from botyard.devices.robotjoints import PrismaticJointSpec, RevoluteJointSpec
 from botyard.errors import ArgumentError, BotyardError, DeniedError, DeviceError, ModelError, UnknownNameError
 from botyard.formats.models import find_robot
 from botyard.interfaces.page.devices import device_readings
-from botyard.interfaces.ros.graph import ROS, RosGraph
+from botyard.interfaces.ros.graph import RosGraph
+from botyard.interfaces.ros.members import ROS
 from botyard.model import devices
 from botyard.model.devices import Command
 from botyard.model.dynamics import Gains

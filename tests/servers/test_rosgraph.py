@@ -12,7 +12,8 @@ import pytest
 
 from botyard.app.compose import compose
 from botyard.engine.commands import EnableMotors
-from botyard.interfaces.ros.graph import EncodedMessage, RosGraph
+from botyard.interfaces.ros.graph import RosGraph
+from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.model.rosmessages import OWN
 from botyard.protocols.dds.naming import type_name as dds_name
 from botyard.protocols.ros_messages.naming import PROFILES
@@ -263,7 +264,7 @@ def test_names_that_come_to_one_in_ros_are_told_apart(profile: str, caplog: pyte
     async def run() -> None:
         sim, hub, first = made(0)
         first.close()
-        graph = RosGraph(hub, first._control, first._cells, types(), profile=PROFILES[profile])
+        graph = RosGraph(hub, first._context.control, first._context.cells, types(), profile=PROFILES[profile])
         robots = ["a b", "a_b", "a-b", "a_b_2", "\u673a\u5668", "\u4eba\u4e00", "r___", "botyard", "1", "r_1"]
         for k, name in enumerate(robots):
             sim.add_robot("p3dx", name, pose=(3.0 * k, 0.0, 0.0))
@@ -275,7 +276,7 @@ def test_names_that_come_to_one_in_ros_are_told_apart(profile: str, caplog: pyte
         frames = [(r.names.tf, t.child) for r in graph._robots for t in r.transforms()]
         assert len(frames) == len(set(frames)) >= len(robots)
         each = len(PARAMETERS) if profile in (*OWN, "rosaria") else 0
-        assert len(graph._parameters()) == 1 + len(robots) * each
+        assert len(graph._world_offers._parameters()) == 1 + len(robots) * each
         assert 'ROS: "a_b" would have the names of "a b": it is a_b_2 there' in caplog.text
         assert 'ROS: "botyard" would have the names of the simulator: it is botyard_2 there' in caplog.text
         before = caplog.text
@@ -381,7 +382,13 @@ def nav2(
     first.close()
     profile = PROFILES["nav2"].with_frames(frames)
     return sim, RosGraph(
-        hub, first._control, first._cells, types(), profile=profile, is_localized=is_localized, has_map=has_map
+        hub,
+        first._context.control,
+        first._context.cells,
+        types(),
+        profile=profile,
+        is_localized=is_localized,
+        has_map=has_map,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from botyard.app.compose import compose
-from botyard.interfaces.ros.graph import ROS
+from botyard.interfaces.ros.members import ROS
 from botyard.interfaces.ros.simulation_interfaces import RosSimulator
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
 from botyard.protocols.ros_messages.simulation_interfaces import Category, Code, Feature, Time, services

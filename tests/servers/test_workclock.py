@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from botyard.control import Control
-from botyard.interfaces.ros.graph import ROS
+from botyard.interfaces.ros.members import ROS
 from botyard.interfaces.ros.simulation_interfaces import RosSimulator
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.robot import Input

@@ -21,8 +21,9 @@ from botyard.waits import telling
 if TYPE_CHECKING:
     from botyard.interfaces.ambf import Ambf
     from botyard.interfaces.ambf.link import Link
-    from botyard.interfaces.ros.graph import RosGraph, Transport
+    from botyard.interfaces.ros.graph import RosGraph
     from botyard.interfaces.ros.rosbridge import Rosbridge
+    from botyard.interfaces.ros.transport import Transport
     from botyard.model.scene import Scene
     from botyard.protocols.ros_messages.types import Types
     from botyard.servers.pump import TcpPump

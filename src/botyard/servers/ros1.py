@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from botyard.control.later import then
 from botyard.errors import PeerError
-from botyard.interfaces.ros.graph import EncodedMessage
+from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import ServiceType, Types
 from botyard.protocols.tcpros import api, wire

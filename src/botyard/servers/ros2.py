@@ -11,7 +11,7 @@ from typing import Any
 
 from botyard.control.fence import Fence
 from botyard.errors import BotyardError
-from botyard.interfaces.ros.graph import EncodedMessage
+from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.names import shown
 from botyard.protocols.dds import naming
 from botyard.protocols.dds.environment import Environment
@@ -30,7 +30,7 @@ log = logging.getLogger("botyard.ros")
 
 
 class _Publication:
-    """A topic, see `botyard.interfaces.ros.graph.Publication`."""
+    """A topic, see `botyard.interfaces.ros.transport.Publication`."""
 
     replays_latched = False
 

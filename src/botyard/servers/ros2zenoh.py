@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 from botyard.control.fence import Fence
 from botyard.errors import BotyardError, PeerError, WorldError
 from botyard.extras import lacking
-from botyard.interfaces.ros.graph import EncodedMessage
+from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_REQUESTS, MAX_TEXT, MAX_WAITING
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
@@ -65,7 +65,7 @@ class _End:
 
 
 class _Publication(_End):
-    """A topic, see `botyard.interfaces.ros.graph.Publication`."""
+    """A topic, see `botyard.interfaces.ros.transport.Publication`."""
 
     replays_latched = False
 

@@ -31,7 +31,7 @@ from botyard.interfaces.ambf.fixtures import (
 )
 from botyard.interfaces.ambf.objects import AMBF, SOURCE, AmbfObject
 from botyard.interfaces.ambf.surroundings import Surroundings, stamp_now
-from botyard.interfaces.ros.graph import Carrier, Handle
+from botyard.interfaces.ros.transport import Carrier, Handle
 from botyard.model.dynamics import Gains, PoseController
 from botyard.model.objects import Offer, VehicleSpec, ViewSpec
 from botyard.model.robot import Drive

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from botyard.control.fence import Fence
-from botyard.interfaces.ros.graph import Carrier, EncodedMessage, Handle, Publication
+from botyard.interfaces.ros.transport import Carrier, EncodedMessage, Handle, Publication
 from botyard.protocols.ambf.link import MAX_FRAME
 from botyard.protocols.ambf.messages import PACKAGE
 from botyard.protocols.ambf.stepping import Pace

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from botyard.errors import PeerError
 from botyard.interfaces.interface import Door
-from botyard.interfaces.ros.graph import EncodedMessage
+from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.protocols.ambf.link import Frame, FrameReader, Kind, LinkTopic, frame, topics_frame
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types

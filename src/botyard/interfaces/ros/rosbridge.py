@@ -15,9 +15,9 @@ from typing import Any, Final, Protocol
 from botyard.control.fence import Fence
 from botyard.errors import BotyardError, PeerError
 from botyard.interfaces.interface import Door
-from botyard.interfaces.ros.graph import EncodedMessage
 from botyard.interfaces.ros.rosapi import PREFIX, Rosapi
 from botyard.interfaces.ros.rosbridge_goals import Goals
+from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_TEXT
 from botyard.protocols.ros_messages.messages import Stamp
@@ -106,7 +106,7 @@ class Channel:
 
 
 class _Publication:
-    """A topic of the graph, see `botyard.interfaces.ros.graph.Publication`."""
+    """A topic of the graph, see `botyard.interfaces.ros.transport.Publication`."""
 
     replays_latched = True
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from botyard.errors import WorldError
-from botyard.interfaces.ros.graph import EncodedMessage, Publication, Transport
+from botyard.interfaces.ros.transport import EncodedMessage, Publication, Transport
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types

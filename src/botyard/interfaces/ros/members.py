@@ -1,0 +1,154 @@
+"""Nodes of the graph: what the world and each robot offer to ROS, and what all of them are made with."""
+
+from __future__ import annotations
+
+import logging
+import time as wall
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from botyard.control import Caller, Control, Level, Operation, Place
+from botyard.control.fence import Fence
+from botyard.control.parts import RunLoop
+from botyard.geometry import Pose
+from botyard.interfaces.ros.mapcells import MapCells
+from botyard.interfaces.ros.transport import EncodedMessage, Handle, Publication, Transport
+from botyard.protocols.ros_messages.messages import Messages, Stamp
+from botyard.protocols.ros_messages.naming import Profile
+from botyard.protocols.ros_messages.parameters import Value
+from botyard.protocols.ros_messages.reconfigure import MAX_RAMP, PARAMETERS, Reconfigure
+from botyard.protocols.ros_messages.robot import Driver, Input, RobotTopics, Service, Topic
+from botyard.protocols.ros_messages.stepdata import StepData
+from botyard.protocols.ros_messages.types import Types
+from botyard.sim.simulation import Robot
+
+SOURCE: Final = "ros"
+"""Source of ROS's commands and sensor subscriptions."""
+ROS: Final = Caller(SOURCE, Level.CHANGE, "ROS", ignores_crowd_limit=False)
+"""Caller for all ROS programs: DDS and Zenoh do not identify the sender."""
+
+log = logging.getLogger("botyard.ros")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What all members are made with.
+
+    Attributes
+    ----------
+    hub, control, cells, types, profile, sim_time, timeout
+        See `botyard.interfaces.ros.graph.RosGraph`.
+    messages : Messages
+        Makes messages.
+    data : StepData
+        Arrays of a step, for the fast forms of messages.
+    has_map : bool
+        Whether the map is published.
+    """
+
+    hub: RunLoop
+    control: Control
+    cells: MapCells
+    types: Types
+    messages: Messages
+    data: StepData
+    profile: Profile
+    sim_time: bool
+    has_map: bool
+    timeout: float
+
+    def stamp(self) -> Stamp:
+        """Time stamp of the present state."""
+        return Stamp.of_us(self.hub.sim.snapshot.time_us) if self.sim_time else Stamp.of_seconds(wall.time())
+
+    def do(self, operation: Operation[Any]) -> None:
+        """Carry out an operation for ROS."""
+        self.control.do(ROS, operation)
+
+    def is_allowed(self, offer: Input | Service) -> bool:
+        """Whether it is offered: with ``--read-only``, operations that change the world are not."""
+        return offer.operation is None or self.control.allows(ROS, offer.operation)
+
+    def put(self, name: str, x: float, y: float, yaw: float) -> None:
+        """Place a robot or a box (m, m, rad)."""
+        self.do(Place(to=((name, Pose(x, y, yaw)),)))
+
+    def empty(self, act: Callable[[], None]) -> Callable[[Any], Any]:
+        """Handler of a std_srvs/Empty service."""
+
+        def serve(_request: Any) -> Any:
+            act()
+            return self.types.empty("std_srvs/EmptyResponse")
+
+        return serve
+
+    def map_topic(self, name: str) -> Topic:
+        """The map as a topic."""
+        kind = "nav_msgs/OccupancyGrid"
+        return Topic(name, kind, self.map_message, "the static map", version=lambda: self.cells.version, queue=1)
+
+    def map_message(self, stamp: Stamp) -> Any:
+        """The map; None while its cells are being computed."""
+        raster = self.cells.get()
+        return None if raster is None else self.messages.map(stamp, raster, "map")
+
+    def parameters(self, limits: Reconfigure | None) -> dict[str, Value]:
+        """ROS 2 parameters of a robot's node, where it has one of its own."""
+        sim_time = Value(lambda: self.sim_time, "whether stamps are simulated time")
+        return {"use_sim_time": sim_time, **limit_parameters(limits)}
+
+
+@dataclass(slots=True, eq=False)
+class Offer:
+    """An advertised topic, with its publishers and the state of its publication."""
+
+    topic: Topic
+    node: str
+    publications: dict[Transport, Publication] = field(default_factory=dict)
+    readers: list[Publication] = field(default_factory=list)
+    wanted: bool = False
+    due_us: int = 0
+    last_version: Hashable = None
+    latched: tuple[Hashable, EncodedMessage] | None = None
+    """Latched topics: version and last message, which all late joiners get."""
+    fence: Fence = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fence = Fence(log, f"publishing {self.topic.name}")
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """Node of a robot or of the world: everything that it offers."""
+
+    node: str
+    topics: list[Offer]
+    inputs: list[Input]
+    services: list[Service]
+    driver: Driver | None = None
+    robot: RobotTopics | None = None
+    limits: Reconfigure | None = None
+    ros_name: str = ""
+    """The robot's unique name in ROS names."""
+    handles: dict[Transport, list[Handle]] = field(default_factory=dict)
+    of: Robot | None = None
+    """The robot, to notice that another one has got the same name."""
+
+
+def _limit(limits: Reconfigure, name: str) -> float:
+    return limits.values()[name]
+
+
+def limit_parameters(limits: Reconfigure | None) -> dict[str, Value]:
+    """A robot's motion limits as ROS 2 parameters."""
+    if limits is None:
+        return {}
+    return {
+        p.name: Value(partial(_limit, limits, p.name), f"{p.about}, {p.unit}", partial(limits.change, p), MAX_RAMP)
+        for p in PARAMETERS
+    }
+
+
+__all__ = ["ROS", "SOURCE", "Context", "Member", "Offer", "limit_parameters", "log"]

@@ -1,0 +1,143 @@
+"""What the graph and its transports know of each other: messages that are encoded once, and what a transport offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from botyard.protocols.ros_messages.messages import Stamp
+from botyard.protocols.ros_messages.robot import Input, Service, Topic
+from botyard.protocols.ros_messages.types import Types
+
+
+class EncodedMessage:
+    """A message of a topic, encoded lazily and once for each wire format.
+
+    Parameters
+    ----------
+    types : Types
+        Message types.
+    topic : Topic
+        The topic.
+    stamp : Stamp
+        Time of the present state.
+    """
+
+    def __init__(self, types: Types, topic: Topic, stamp: Stamp) -> None:
+        self._types = types
+        self._topic = topic
+        self._stamp = stamp
+        self._quick = topic.quick
+        self._message = topic.make(stamp) if topic.quick is None else None
+        self._ros1: bytes | None = None
+        self._cdr: bytes | None = None
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there is no message to publish."""
+        return self._message is None and self._quick is None
+
+    @property
+    def stamp(self) -> Stamp:
+        """Time of the state."""
+        return self._stamp
+
+    @property
+    def message(self) -> Any:
+        """The message as an object of its ROS 1 class, for transports with a form of their own; of the present state, like the bytes."""
+        if self._message is None:
+            self._message = self._topic.make(self._stamp)
+        return self._message
+
+    @property
+    def ros1(self) -> bytes:
+        """Encoded in ROS 1's format."""
+        if self._ros1 is None:
+            quick = self._quick
+            self._ros1 = (
+                quick("ros1", self._stamp) if quick else self._types.encode_ros1(self._message, self._topic.type_name)
+            )
+        return self._ros1
+
+    @property
+    def cdr(self) -> bytes:
+        """Encoded as CDR (ROS 2)."""
+        if self._cdr is None:
+            quick = self._quick
+            self._cdr = (
+                quick("cdr", self._stamp) if quick else self._types.encode_cdr(self._message, self._topic.type_name)
+            )
+        return self._cdr
+
+
+class Publication(Protocol):
+    """Publisher of a topic on one transport."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether it has a subscriber, or the transport keeps the last message for late joiners."""
+        ...
+
+    @property
+    def replays_latched(self) -> bool:
+        """Whether each new subscriber of a latched topic gets its present message at once; else the transport keeps it for late joiners."""
+        ...
+
+    def send(self, message: EncodedMessage) -> None:
+        """Send a message; never blocks."""
+        ...
+
+    def close(self) -> None:
+        """Unadvertise the topic."""
+        ...
+
+
+class Handle(Protocol):
+    """Subscription or service server on one transport."""
+
+    def close(self) -> None:
+        """Unsubscribe, or close the service."""
+        ...
+
+
+class Carrier(Protocol):
+    """Transport of topics."""
+
+    @property
+    def wire(self) -> str:
+        """Its wire format: ``ros1`` or ``cdr``."""
+        ...
+
+    def advertise(
+        self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
+    ) -> Publication:
+        """Advertise a topic.
+
+        Parameters
+        ----------
+        fresh : callable
+            Returns the present message of a latched topic, for a new subscriber.
+        changed : callable
+            The transport calls it in the simulator's thread when `Publication.is_wanted` has changed.
+        """
+        ...
+
+    def listen(self, node: str, entry: Input) -> Handle:
+        """Subscribe to a topic."""
+        ...
+
+
+class Transport(Carrier, Protocol):
+    """Transport of topics and services."""
+
+    @property
+    def mixes_types(self) -> bool:
+        """Whether inputs of one name may have different types, as in ROS 2; else only the first input of a name is listened to."""
+        ...
+
+    def serve(self, node: str, service: Service) -> Handle:
+        """Offer a service."""
+        ...
+
+
+__all__ = ["Carrier", "EncodedMessage", "Handle", "Publication", "Transport"]

@@ -1,0 +1,274 @@
+"""What the world offers to ROS: clock, map, transforms, diagnostics, log, and what is done to the simulator."""
+
+from __future__ import annotations
+
+import logging
+import time as wall
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from botyard.control import (
+    AddedRobots,
+    AddRobot,
+    LoadMap,
+    Operation,
+    Pause,
+    Place,
+    Remove,
+    Reset,
+    Resume,
+    SetSpeed,
+    Step,
+    StepNow,
+)
+from botyard.control.later import then
+from botyard.control.parts import Portions
+from botyard.errors import BotyardError, WorldError
+from botyard.geometry import Pose
+from botyard.interfaces.ros.members import ROS, Context, Member, Offer, limit_parameters
+from botyard.interfaces.ros.simulation_interfaces import RosSimulator
+from botyard.interfaces.ros.transforms import Transforms
+from botyard.names import shown
+from botyard.protocols.ros_messages.actions import ActionServer
+from botyard.protocols.ros_messages.frames import MAP
+from botyard.protocols.ros_messages.messages import Stamp, Transform
+from botyard.protocols.ros_messages.parameters import Parameters, Value
+from botyard.protocols.ros_messages.robot import DIAGNOSTICS_PERIOD, Input, RobotTopics, Service, Topic
+
+
+class LogLines(logging.Handler):
+    """Ring buffers of warnings and errors for /rosout of ROS 1 and ROS 2: whether it is an error, and the text."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.ros1: deque[tuple[bool, str]] = deque(maxlen=100)
+        self.ros2: deque[tuple[bool, str]] = deque(maxlen=100)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append a line to both buffers."""
+        line = (record.levelno >= logging.ERROR, record.getMessage()[:1000])
+        self.ros1.append(line)
+        self.ros2.append(line)
+
+
+class WorldOffers:
+    """Makes the node of the world.
+
+    Parameters
+    ----------
+    context : Context
+        What members are made with.
+    members : mapping
+        The nodes of robots at present, by the robots' names.
+    robots : callable
+        The topics of all robots at present.
+
+    Attributes
+    ----------
+    lines : LogLines
+        What is shown on /rosout, once it is a handler of the log.
+    parameters : Parameters
+        ROS 2 parameters of the node.
+    steps : ActionServer or None
+        The action that steps the world, if it is offered.
+    """
+
+    def __init__(
+        self, context: Context, members: Mapping[str, Member], robots: Callable[[], Sequence[RobotTopics]]
+    ) -> None:
+        self._c = context
+        self._members = members
+        self._robots = robots
+        self.lines = LogLines()
+        self.parameters = Parameters(context.profile.world_node, context.types, self._parameters)
+        self.steps: ActionServer | None = None
+
+    def member(self) -> Member:
+        """The node of the world."""
+        node, offered = self._c.profile.world_node, self._c.profile.world
+        topics = [
+            Topic("/rosout", "rosgraph_msgs/Log", self._log_line, "warnings and errors of the simulator", queue=100, only="ros1"),
+            Topic("/rosout", "rcl_interfaces/Log", self._log_line2, "warnings and errors", queue=100, only="cdr", is_kept=True),
+        ]  # fmt: skip
+        topics.append(self.parameters.events)
+        services = self.parameters.services()
+        inputs: list[Input] = []
+        if not self._c.profile.has_own_tf:
+            # simulation_interfaces calls the frame of the world so
+            fixed = [Transform("world", MAP, Pose())] if "control" in offered else []
+            topics += Transforms(self._c.types, self._c.messages, "/tf", self._robots, fixed).topics()
+        if self._c.sim_time and "clock" in offered:
+            topics.append(Topic("/clock", "rosgraph_msgs/Clock", self._clock, "simulated time", queue=1))
+        if "map" in offered and self._c.has_map:
+            topics.append(self._c.map_topic("/map"))
+        if "diagnostics" in offered:
+            topics.append(
+                Topic(
+                    "/diagnostics",
+                    "diagnostic_msgs/DiagnosticArray",
+                    self._diagnostics,
+                    "how the simulator and the robots are",
+                    period=DIAGNOSTICS_PERIOD,
+                )
+            )
+        if "control" in offered:
+            services += self._world_services(f"{node}/")
+            standard = RosSimulator(node, self._c.types, self._c.messages, self._c.control, self._c.stamp, ROS)
+            services += standard.services()
+            if self._c.control.allows(ROS, StepNow):
+                self.steps = standard.action(wall.monotonic, self._soon)
+                services += self.steps.services
+                topics += self.steps.topics
+            inputs += self._world_inputs(node)
+        if "reset_positions" in offered:
+            services.append(
+                Service(
+                    "/reset_positions",
+                    "std_srvs/Empty",
+                    self._c.empty(lambda: self._c.do(Reset())),
+                    "all robots back to their starts",
+                    operation=Reset,
+                )
+            )
+        inputs = [i for i in inputs if self._c.is_allowed(i)]
+        services = [s for s in services if self._c.is_allowed(s)]
+        return Member(node, [Offer(t, node) for t in topics], inputs, services)
+
+    def _soon(self, act: Callable[[], None]) -> None:
+        """Call a function in the next turn of the event loop."""
+
+        def work() -> Portions[None]:
+            yield None
+            act()
+
+        self._c.hub.background.start(work(), "a goal of an action")
+
+    def _world_inputs(self, node: str) -> list[Input]:
+        def listen(name: str, kind: str, act: Callable[[Any], None], about: str, operation: type[Any]) -> Input:
+            return Input(f"{node}/{name}_cmd", f"std_msgs/{kind}", lambda m: act(m.data), about, operation=operation)
+
+        do = self._c.do
+        return [
+            listen(
+                "pause", "Bool", lambda on: do(Pause() if on else Resume()), "let time stand still, or go on", Pause
+            ),
+            listen("step", "UInt32", lambda n: do(Step(steps=int(n))), "so many steps, then stand still", Step),
+            listen("set_speed", "Float64", lambda x: do(SetSpeed(speed=float(x))), "simulated per wall time", SetSpeed),
+            listen("load_map", "String", self._load, "another map or world", LoadMap),
+        ]
+
+    def _parameters(self) -> dict[str, Value]:
+        """ROS 2 parameters of the world's node: motion limits of every robot, and ``use_sim_time``."""
+        found = self._c.parameters(None)
+        for member in self._members.values():
+            found |= {f"{member.ros_name}.{name}": value for name, value in limit_parameters(member.limits).items()}
+        return found
+
+    def _world_services(self, prefix: str) -> list[Service]:
+        do = self._c.do
+
+        def service(
+            name: str, type_name: str, act: Callable[[Any], str | None], about: str, operation: type[Operation[Any]]
+        ) -> Service:
+            return Service(prefix + name, type_name, self._result(type_name, act), about, operation=operation)
+
+        def put(r: Any) -> None:
+            self._c.put(str(r.name), r.pose.x, r.pose.y, r.pose.theta)
+
+        pace = "simulated per wall time"
+        return [
+            service("pause", "std_srvs/Trigger", lambda _: do(Pause()), "let time stand still", Pause),
+            service("resume", "std_srvs/Trigger", lambda _: do(Resume()), "let time go on", Resume),
+            service("step", "botyard_msgs/Step", lambda r: do(Step(steps=int(r.steps))), "so many steps, then stand still", Step),
+            service("set_speed", "botyard_msgs/SetSpeed", lambda r: do(SetSpeed(speed=float(r.factor))), pace, SetSpeed),
+            Service(f"{prefix}add_robot", "botyard_msgs/AddRobot", self._add_robot, "another robot", operation=AddRobot),
+            service("remove_robot", "botyard_msgs/RemoveRobot", lambda r: do(Remove(names=(str(r.name),))), "take it away", Remove),
+            service("set_pose", "botyard_msgs/SetPose", put, "put it there", Place),
+            service("load_map", "botyard_msgs/LoadMap", lambda r: self._load(r.name), "another map or world", LoadMap),
+            *([Service("/static_map", "nav_msgs/GetMap", self._get_map, "the static map")] if self._c.has_map else []),
+        ]  # fmt: skip
+
+    def _result(self, type_name: str, act: Callable[[Any], str | None]) -> Callable[[Any], Any]:
+        """Handler of a service with ``success`` and ``message`` in its response."""
+
+        def serve(request: Any) -> Any:
+            try:
+                text = act(request)
+            except BotyardError as error:
+                return self._c.types[f"{type_name}Response"](success=False, message=str(error))
+            return self._c.types[f"{type_name}Response"](success=True, message=text or "")
+
+        return serve
+
+    def _load(self, name: Any) -> None:
+        """Begin to load a map; the result is logged."""
+        self._c.do(LoadMap(map=str(name), reserved=False))
+
+    def _add_robot(self, request: Any) -> Any:
+        response = self._c.types["botyard_msgs/AddRobotResponse"]
+        try:
+            pose = None if request.anywhere else Pose(request.pose.x, request.pose.y, request.pose.theta)
+            robot, model = str(request.name), str(request.model)
+            added = self._c.control.do(ROS, AddRobot(model=model, robot=robot, pose=pose))
+        except BotyardError as error:
+            return response(success=False, message=str(error), name="")
+
+        def answer(added: Future[AddedRobots]) -> Any:
+            try:
+                return response(success=True, message="", name=added.result().robots[0])
+            except BotyardError as error:
+                return response(success=False, message=str(error), name="")
+
+        return answer(added) if added.done() else then(added, answer)
+
+    def _log_line(self, stamp: Stamp) -> Any:
+        """One line per step, so that a flood of lines does not delay other topics."""
+        if not self.lines.ros1:
+            return None
+        is_error, text = self.lines.ros1.popleft()
+        return self._c.messages.log(stamp, 8 if is_error else 4, self._c.profile.world_node, text)
+
+    def _log_line2(self, stamp: Stamp) -> Any:
+        if not self.lines.ros2:
+            return None
+        is_error, text = self.lines.ros2.popleft()
+        kind = self._c.types.two("rcl_interfaces/Log")
+        return self._c.messages.log2(kind, stamp, 40 if is_error else 30, self._c.profile.world_node, text)
+
+    def _clock(self, stamp: Stamp) -> Any:
+        return self._c.messages.clock(stamp) if stamp != (0, 0) else None  # in ROS, 0 means that time has not started
+
+    def _diagnostics(self, stamp: Stamp) -> Any:
+        robots = []
+        for m in self._members.values():
+            if m.robot is not None and m.driver is not None:
+                name, level, text, values = m.robot.diagnostics()
+                robots.append((name, level, text, [*values, ("cmd_vel refused", str(m.driver.refused))]))
+        return self._c.messages.diagnostics(stamp, [self._health(), *robots])
+
+    def _health(self) -> tuple[str, int, str, list[tuple[str, str]]]:
+        """Diagnostics of the simulator: name, level, text and values."""
+        hub, sim = self._c.hub, self._c.hub.sim
+        ratio = hub.ratio
+        late = not hub.is_paused and 0.0 < ratio < 0.9 * hub.speed
+        level, text = (1, "slower than wanted") if late else (0, "paused" if hub.is_paused else "OK")
+        values = {
+            "map": shown(sim.scene.name),
+            "robots": len(sim.robots),
+            "time": f"{sim.time:.3f}",
+            "real-time ratio": f"{ratio:.3f}",
+            "step time, ms": f"{1e3 * hub.step_time:.3f}",
+            "overruns": hub.overruns,
+        }
+        return "simulator", level, text, [(k, str(v)) for k, v in values.items()]
+
+    def _get_map(self, _request: Any) -> Any:
+        found = self._c.map_message(self._c.stamp())
+        if found is None:
+            raise WorldError("the map is being rasterised; ask again in some seconds")
+        return self._c.types["nav_msgs/GetMapResponse"](map=found)
+
+
+__all__ = ["LogLines", "WorldOffers"]
