@@ -193,7 +193,8 @@ def test_robots_of_stage_4() -> None:
         """
         define eye sensor ( range [0.1 5] fov 15 samples 1 )
         define ring ranger ( eye ( pose [0.1 0.1 0 90] ) eye ( pose [0.1 -0.1 0 -90] ) )
-        define scanner ranger ( size [0.15 0.15 0.2] sensor ( range [0 8] fov 180 samples 180 pose [0.01 0 0.1 0] noise [0.01 0 0.5] ) )
+        define scanner ranger ( update_interval 200 size [0.15 0.15 0.2]
+          sensor ( range [0 8] fov 180 samples 180 pose [0.01 0 0.1 0] noise [0.01 0 0.5] ) )
         define bot position ( drive "omni" size [0.4 0.3 0.2] origin [-0.05 0 0 0]
           velocity_bounds [-0.5 0.5 -0.2 0.2 0 0 -90 90] acceleration_bounds [-1 0.4 0 0 0 0 -45 90]
           odom_error [0.02 0.04 0 0.1] localization "odom" fiducial_return 7
@@ -228,6 +229,7 @@ def test_robots_of_stage_4() -> None:
     (laser,) = spec.lasers
     assert (laser.samples, laser.range_max, laser.range_noise) == (180, 8.0, 0.01)
     assert laser.angle_noise == pytest.approx(math.radians(0.5))
+    assert (laser.update_rate, spec.sonar.update_rate) == (5.0, 0.0)
     assert laser.pose.th == pytest.approx(math.radians(10))
     assert laser.pose.x == pytest.approx(0.1 + 0.01 * math.cos(math.radians(10)))
     assert (spec.device("bumpers").front, spec.device("bumpers").rear) == (1, 1)

@@ -163,11 +163,12 @@ def test_all_properties() -> None:
         pioneer_robot_type "Odd" pioneer_robot_subtype "odd" pioneer_distconv 0.5 pioneer_watchdog 500 pioneer_batterytype 2
         pioneer_gps_pos_x 0.3 pioneer_gps_dop 2 localization "gps" unknown_thing 5
         laser ( samples 91 fov 90 range_min 0.1 range_max 4 noise 0.01 reading_angle_error 0.002
-          reverse_scan 1 pose [0.2 0 90] size [0.05 0.06]
+          update_interval 50 reverse_scan 1 pose [0.2 0 90] size [0.05 0.06]
           laser_return_rules 3 laser_return_rule[2].model_gt 1 laser_return_rule[2].condition "outside_angle" laser_return_rule[2].angle 50
           laser_return_rule[0].model_gt 1 laser_return_rule[0].condition "outside_range" laser_return_rule[0].range 12
           laser_return_rule[1].model_eq 2 laser_return_rule[1].detect 33 )
-        ranger ( scount 2 spose[0] [0.1 0.2 90] spose[1] [0.1 -0.2 -90] sview [0.2 3 20] noise 0.002 projection_type "closest" )
+        ranger ( scount 2 spose[0] [0.1 0.2 90] spose[1] [0.1 -0.2 -90] sview [0.2 3 20] noise 0.002 update_interval 250
+          projection_type "closest" )
     )""")
     assert (spec.drive, spec.color, spec.perfect_odometry) == (Drive.OMNI, "gray50", True)
     assert spec.limits.max_speed == Axes(1, 0.5, 2)
@@ -192,11 +193,13 @@ def test_all_properties() -> None:
     assert (laser.reflector.max_range, laser.reflector.strength) == (12.0, 33)
     assert math.degrees(laser.reflector.max_incidence) == pytest.approx(25), "half of the angle, to each side"
     assert (laser.angle_noise, laser.size) == (0.002, (0.05, 0.06))
+    assert laser.update_rate == 20.0
     assert (laser.pose.x, laser.pose.y) == (0.2, 0.0)
     assert spec.sonar is not None
     assert (spec.sonar.range_min, spec.sonar.range_max, spec.sonar.noise) == (0.2, 3.0, 0.002)
     assert spec.sonar.rays == 4, "20° in steps of 6°"
     assert math.degrees(spec.sonar.fov) == pytest.approx(20)
+    assert spec.sonar.update_rate == 4.0
     assert [(t.pose.x, t.pose.y, t.pose.th) for t in spec.sonar.transducers] == [
         (0.1, 0.2, pytest.approx(math.pi / 2)), (0.1, -0.2, pytest.approx(-math.pi / 2)),
     ]  # fmt: skip
@@ -378,6 +381,7 @@ def test_models_of_our_library_can_be_changed() -> None:
         ("define mine position ( size [1] )", "expected a length and a width, not negative, found 1"),
         ('define mine position ( drive "hover" )', 'expected "diff", "omni" or "car", found hover'),
         ("define mine position ( laser ( samples 0 ) )", "samples must be 1 … 100000, found 0"),
+        ("define mine position ( laser ( update_interval 0 ) )", "expected a time greater than 0, ms, found 0"),
         ("define mine position ( ranger ( scount 2 spose[0] [0 0 0] ) )", "scount is 2, but spose[1] is missing"),
         ('define mine position ( pioneer_distconv "big" )', "expected 1 number, found big"),
         ("define mine position ( polygon[0].point[0] [1 2] )", "polygons of at least 3 points"),

@@ -196,6 +196,7 @@ fov_deg = 90
 range = [0.2, 4]
 noise = 0.1
 rays = 3
+update_rate = 20
 unconnected = [1]
 single = [{ index = 0, fov_deg = 180, range = [0.3, 3], noise = 0.2 }]
 [pioneer]
@@ -240,6 +241,7 @@ samples = 19
 range = [0.5, 9]
 range_noise = 0.1
 angle_noise = 0.2
+update_rate = 12.5
 reflector = { max_range = 5, max_incidence_deg = 90, strength = 7 }
 """
 RIGHT = math.pi / 2
@@ -248,7 +250,8 @@ EVERYTHING = RobotSpec(
     parts=(((0, 0), (2, 0), (2, 2)),), gyro=True,
     lasers=(LaserSpec(
         type_name="mine", pose=Pose(1, 2, RIGHT), flipped=True, size=(0.1, 0.2), fov=math.pi, samples=19, range_min=0.5, range_max=9.0,
-        range_noise=0.1, angle_noise=0.2, reflector=ReflectorRule(max_range=5.0, max_incidence=RIGHT, strength=7)),),
+        range_noise=0.1, angle_noise=0.2, reflector=ReflectorRule(max_range=5.0, max_incidence=RIGHT, strength=7),
+        update_rate=12.5),),
     returns=Returns(obstacle=False, laser=2, sonar=False, fiducial=4, blob=False),
     gripper=GripperSpec(reach=1.0, opening=2.0, thickness=3.0, paddle_time=4.0, lift_time=5.0),
     odometry_error=Axes(0.1, 0.2, 0.3), odometry_error_low=Axes(-0.1, -0.2, -0.3), perfect_odometry=True,
@@ -259,7 +262,7 @@ EVERYTHING = RobotSpec(
         max_speed=Axes(1, 2, RIGHT), accel=Axes(3, 4, math.pi), decel=Axes(5, 6, 2 * math.pi), top_accel=Axes(7, 8, RIGHT),
         heading_speed=math.pi),
     sonar=SonarSpec(
-        type_name="ring", fov=RIGHT, range_min=0.2, range_max=4.0, noise=0.1, rays=3,
+        type_name="ring", fov=RIGHT, range_min=0.2, range_max=4.0, noise=0.1, rays=3, update_rate=20.0,
         transducers=(
             Transducer(pose=Pose(1, 2, RIGHT), fov=math.pi, range_min=0.3, range_max=3.0, noise=0.2),
             Transducer(pose=Pose(3, 4, math.pi), connected=False))),
@@ -369,6 +372,19 @@ def test_a_laser_of_the_library_keeps_what_its_mount_does_not_say() -> None:
     text = "outline = [[0, 0], [1, 0], [1, 1]]\n[[lasers]]\ntype = 'lms200'\npose = [0, 0, 90]\nfov_deg = 90\n"
     (laser,) = parse_robot(text, "plain").lasers
     assert laser == replace(load_laser("lms200"), pose=Pose(0.0, 0.0, math.pi / 2), fov=math.pi / 2)
+
+
+def test_rates_of_range_sensors() -> None:
+    text = "outline = [[0, 0], [1, 0], [1, 1]]\nlasers = [{{type = 'lms200', update_rate = {0}}}]\n[sonar]\ntype_name = 's'\n"
+    text += "transducers = [[0, 0, 0]]\nupdate_rate = {0}"
+    spec = parse_robot(text.format(12.5), "r")
+    assert spec.sonar is not None
+    assert (spec.lasers[0].update_rate, spec.sonar.update_rate) == (12.5, 12.5)
+    again = robot_of(to_table(spec), "r")
+    assert (again.lasers, again.sonar) == (spec.lasers, spec.sonar)
+    for bad in ("-1", "nan", "inf", "1e7"):
+        with pytest.raises(ModelError, match="update_rate"):
+            parse_robot(text.format(bad), "r")
 
 
 def test_words_are_read_in_any_case() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from botyard.app.compose import compose
 from botyard.engine.commands import EnableMotors
 from botyard.interfaces.ros.graph import RosGraph
 from botyard.interfaces.ros.transport import EncodedMessage
+from botyard.model.library import load_laser, load_robot
 from botyard.model.rosmessages import OWN
 from botyard.protocols.dds.naming import type_name as dds_name
 from botyard.protocols.ros_messages.naming import PROFILES
@@ -129,6 +132,67 @@ def test_nothing_is_made_for_nobody() -> None:
         step(sim, graph)
         assert len(scan.sent) == count
         assert resting(sim)
+
+    asyncio.run(run())
+
+
+@cache
+def published(scan_rate: float | None, update_rate: float, steps: int) -> tuple[dict[str, dict[int, Any]], list[int]]:
+    """Scans and points of eight robots in steps of 20 ms, by their times, µs, and how many sensors were measured in each step."""
+    sim = Simulation.load("office", seed=1, step=0.02)
+    model = load_robot("p3dx")
+    assert model.sonar is not None
+    laser, sonar = load_laser("lms200"), replace(model.sonar, update_rate=update_rate)
+    model = replace(model, lasers=(replace(laser, update_rate=update_rate),), sonar=sonar)
+    for k in range(8):
+        sim.add_robot(model, f"r{k}", pose=(10.0 + k, 14.0, 0.0)).command(w=0.5)
+    parts = compose(sim)
+    graph = RosGraph(parts.hub, parts.control, parts.maps.cells, types(), scan_rate=scan_rate)
+    paper, kinds = Recorder(), {"base_scan": "sensor_msgs/LaserScan", "sonar_pointcloud2": "sensor_msgs/PointCloud2"}
+    graph.add(paper)
+    wanted = {f"/r{k}/{name}": kind for k in range(8) for name, kind in kinds.items()}
+    for name in wanted:
+        paper[name].is_wanted = True
+    paper.changed()
+    found: dict[str, dict[int, Any]] = {name: {} for name in wanted}
+    measured = []
+    for _ in range(steps):
+        step(sim, graph)
+        measured.append(int(sim.fleet.taken.sum()))
+        for name, kind in wanted.items():
+            if paper[name].sent:
+                found[name][sim.snapshot.time_us] = types().decode_cdr(paper[name].sent.pop().cdr, kind)
+            assert not paper[name].sent
+    return found, measured
+
+
+@pytest.mark.parametrize(
+    ("scan_rate", "update_rate", "period"),
+    [(10.0, 0.0, 0.1), (15.0, 0.0, 1 / 15), (None, 12.5, 0.08), (4.0, 40.0, 0.25), (1e6, 0.0, 0.02), (0.0, 5.0, 0.02)],
+)
+def test_scans_have_a_rate_of_their_own(scan_rate: float | None, update_rate: float, period: float) -> None:
+    """That of the option, else of the model: on average it is exact, sensors rest in between, and scans are those of every step."""
+
+    async def run() -> None:
+        steps = 100
+        every, all_measured = published(None, 0.0, steps)
+        found, measured = published(scan_rate, update_rate, steps)
+        assert all_measured[1:] == [16] * (steps - 1)
+        if period > 0.02:
+            assert max(measured[1:]) < 16, "not all in the same step"
+            assert sum(measured) == sum(map(len, found.values())), "nothing is measured that is not sent"
+        for name, sent in found.items():
+            assert abs(len(sent) - steps * 0.02 / period) < 2.0
+            times = [*sent]  # the first message comes at once
+            assert all(abs(b - a - period * 1e6) < 20_000 for a, b in pairwise(times[1:]))
+            for time_us, message in sent.items():
+                other = every[name][time_us]
+                if "scan" in name:
+                    assert message.scan_time == pytest.approx(period, abs=1e-6)
+                    assert other.scan_time == pytest.approx(0.02)
+                    assert np.array_equal(message.ranges, other.ranges)
+                else:
+                    assert bytes(message.data) == bytes(other.data)
 
     asyncio.run(run())
 

@@ -183,7 +183,7 @@ AMBF: Final = replace(
 )  # fmt: skip
 _ROS_FIELDS: Final = {
     "names": "ros_names", "time": "ros_time", "frames": "ros_frames", "localization": "localization", "map": "ros_map",
-    "cmd_vel_timeout": "cmd_vel_timeout",
+    "cmd_vel_timeout": "cmd_vel_timeout", "scan_rate": "scan_rate",
 }  # fmt: skip
 """Options of all interfaces of ROS, which show the same graph."""
 ROSMASTER: Final = _built_in(

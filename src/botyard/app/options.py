@@ -414,6 +414,12 @@ class RunOptions:
         ROS, "--ros-time", kind=OneOf("sim", "wall"), world=True, serve=True,
         help="Stamps of messages: simulated time, with /clock, or wall time. [default: sim; wall with names amrisim and rosaria]",
     )
+    scan_rate: float | None = option(
+        ROS, "--scan-rate", kind=Real(0, 1e6), world=True, serve=True, metavar="HZ",
+        help="Scans of lasers and readings of sonar are published so many times a second of simulated time; 0 is in every step. "
+        "[default: what their models say, else 0]",
+        about="Scans of lasers and readings of sonar are published so many times a second of simulated time; 0: in every step.",
+    )
     ros_wait: bool = option(
         ROS, "--ros-wait", kind=Flag(), world=False, serve=True,
         help="Wait for a ROS master that is not there, also when noninteractive.",

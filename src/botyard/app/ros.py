@@ -127,6 +127,7 @@ class RosInterfaces:
                 has_map=None if o.ros_map is None else o.ros_map == "on",
                 sim_time=o.ros_time == "sim" if o.ros_time else profile.sim_time,
                 timeout=o.cmd_vel_timeout,
+                scan_rate=o.scan_rate,
             )
         return self._graph
 

@@ -451,7 +451,7 @@ class ModelLibrary:
     def _ranger(self, spec: RobotSpec, links: list[Entity], mount: Pose) -> RobotSpec:
         found = []
         for entity in links:
-            note_unused(self.notes, entity)
+            note_unused(self.notes, entity, ("update_interval",))
             for child in entity.children:
                 chain, root = self.links(child)
                 if root == "sensor":

@@ -30,8 +30,18 @@ _READ: Final[Mapping[str, tuple[str, ...]]] = {
         "noise",
         "reading_angle_error",
         "laser_beam_height",
+        "update_interval",
     ),
-    "ranger": ("scount", "spose", "sview", "ssize", "noise", "projection_type", "projection_res"),
+    "ranger": (
+        "scount",
+        "spose",
+        "sview",
+        "ssize",
+        "noise",
+        "projection_type",
+        "projection_res",
+        "update_interval",
+    ),
     "fiducial": ("range_min", "range_max", "range_max_id", "fov"),
     "blobfinder": ("colors", "channels", "colors_count", "image", "fov", "pan", "range", "range_max"),
     "bumper": ("bcount", "bpose", "blength"),
@@ -76,6 +86,14 @@ def _count(props: Mapping[str, Property], key: str, otherwise: int, high: int) -
     return int(value)
 
 
+def _rate(props: Mapping[str, Property]) -> float:
+    """Update rate of a sensor, Hz: of its ``update_interval``, ms, if the file gives one; 0: every step."""
+    interval = _number(props, "update_interval", 0.0)
+    if "update_interval" in props and not interval > 0.0:
+        raise props["update_interval"].fail("a time greater than 0, ms")
+    return 1000.0 / interval if interval else 0.0
+
+
 def _placed(props: Mapping[str, Property], mount: Pose) -> Pose:
     return compose(mount, pose(props["pose"])) if "pose" in props else mount
 
@@ -110,6 +128,7 @@ def laser(links: Sequence[Entity], root: str, mount: Pose, notes: Notes) -> Lase
             range_noise=_number(props, "noise", base.range_noise),
             angle_noise=_number(props, "reading_angle_error", base.angle_noise),
             reflector=_reflector(props, notes) if "laser_return_rules" in props else base.reflector,
+            update_rate=_rate(props),
         )
     except FormatError:
         raise
@@ -193,6 +212,7 @@ def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
             range_max=max(v[1] for v in seeing),
             noise=_number(props, "noise", 0.0005 if stock else 0.0),
             rays=rays,
+            update_rate=_rate(props),
         )
     except FormatError:
         raise
@@ -243,7 +263,7 @@ def ranger(
         With file, line, what was expected and what was found.
     """
     props = merged(links)
-    at = _placed(props, mount)
+    at, rate = _placed(props, mount), _rate(props)
     size = positive(props["size"]) if "size" in props else (0.02, 0.02)
     lasers: list[LaserSpec] = []
     beams: list[tuple[Pose, tuple[float, float], float, float]] = []
@@ -274,6 +294,7 @@ def ranger(
                         range_max=span[1],
                         range_noise=errors[0],
                         angle_noise=from_deg(errors[2]),
+                        update_rate=rate,
                     )
                 )
             else:
@@ -297,6 +318,7 @@ def ranger(
             range_min=min(b[1][0] for b in beams),
             range_max=max(b[1][1] for b in beams),
             noise=noise,
+            update_rate=rate,
         )
     except ModelError as error:
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None

@@ -44,6 +44,7 @@ class WorldOptions(msgspec.Struct, kw_only=True, rename="kebab", omit_defaults=T
     ros_names: Literal["default", "nav2", "amrisim", "stage", "rosaria"] | UnsetType = UNSET
     ros_time: Literal["sim", "wall"] | UnsetType = UNSET
     ambf_namespace: _Name = UNSET
+    scan_rate: Annotated[float, Meta(ge=0.0, le=1e6)] | UnsetType = UNSET
     seed: _Seed | UnsetType = UNSET
     sensor_noise: Literal["stock", "none"] | UnsetType = UNSET
     simulate_batteries: _Flag = UNSET

@@ -7,7 +7,7 @@ implement the interface; protocols do not know the engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -324,6 +324,10 @@ class Fleet(Protocol):
 
     def refresh(self) -> None:
         """Measure with all subscribed sensors in the present state: needed after bodies were added or removed between steps."""
+        ...
+
+    def measure(self, keys: Iterable[Hashable]) -> None:
+        """Measure with these range sensors (robot, kind, index) in the present state, unless the step did."""
         ...
 
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:

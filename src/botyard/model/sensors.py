@@ -21,6 +21,13 @@ MAX_SAMPLES: Final = 100_000
 """Most rays of a laser."""
 MAX_SONAR_RAYS: Final = 1_000
 """Most rays of a sonar transducer."""
+MAX_UPDATE_RATE_HZ: Final = 1e6
+"""Greatest update rate: simulated time has whole microseconds."""
+
+
+def _check_rate(what: str, rate: float) -> None:
+    if not 0.0 <= rate <= MAX_UPDATE_RATE_HZ:
+        raise ModelError(f"{what}: update_rate must be 0 … {MAX_UPDATE_RATE_HZ:g} Hz, found {rate:g}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +56,9 @@ class LaserSpec(DeviceSpec):
         Half-width of the uniform error of each ray's bearing, rad, drawn for every scan.
     reflector : ReflectorRule
         Treatment of bright returns.
+    update_rate : float
+        How often interfaces that publish by themselves (ROS) take a scan, Hz of simulated time; 0: in every step. Who asks for a reading
+        (programs, Pioneer clients) gets that of the present state at any time.
     """
 
     type: str = field(default="laser", init=False)
@@ -63,6 +73,7 @@ class LaserSpec(DeviceSpec):
     range_noise: float = 0.0
     angle_noise: float = 0.0
     reflector: ReflectorRule = DEFAULT_RULE
+    update_rate: float = parameter(0.0, unit="Hz")
 
     def __post_init__(self) -> None:
         check_name(self.type_name, "laser model", ModelError)
@@ -74,6 +85,7 @@ class LaserSpec(DeviceSpec):
             )
         if not 0.0 <= self.fov <= 2.0 * math.pi + 1e-9:
             raise ModelError(f"laser {self.type_name}: field of view must be within 0…360°, found {self.fov:.3f} rad")
+        _check_rate(f"laser {self.type_name}", self.update_rate)
 
     @property
     def increment(self) -> float:
@@ -122,6 +134,8 @@ class SonarSpec(DeviceSpec):
     rays : int
         Rays cast over the cone by each transducer, of which the shortest counts; 1 is the central ray alone (SEN-017, SEN-018).
         A transducer with a cone of its own has as many as keep their spacing.
+    update_rate : float
+        As that of `LaserSpec`, Hz.
     """
 
     type: str = field(default="sonar", init=False)
@@ -132,6 +146,7 @@ class SonarSpec(DeviceSpec):
     range_max: float = parameter(5.0, unit="m", key="range", index=1)
     noise: float = 0.0
     rays: int = 1
+    update_rate: float = parameter(0.0, unit="Hz")
 
     def __post_init__(self) -> None:
         check_name(self.type_name, "sonar model", ModelError)
@@ -143,6 +158,7 @@ class SonarSpec(DeviceSpec):
             )
         if not 1 <= self.rays <= MAX_SONAR_RAYS:
             raise ModelError(f"sonar {self.type_name}: rays must be 1 … {MAX_SONAR_RAYS}, found {self.rays}")
+        _check_rate(f"sonar {self.type_name}", self.update_rate)
         for i, t in enumerate(self.transducers):
             low, high = self.limits_of(t)
             if t.connected and not self.range_min <= low < high <= self.range_max:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -224,6 +224,12 @@ class Fleet(Handle):
     def refresh(self) -> None:
         """Measure with all subscribed sensors in the present state, after changes since the last step."""
         self._sim._devices.sense(self._sim._engine)
+
+    def measure(self, keys: Iterable[Hashable]) -> None:
+        """Measure with these range sensors in the present state, unless the step did; keys of none are passed over."""
+        devices = self._sim._devices
+        numbers = np.unique(np.array([devices.number(key) for key in keys], np.int64))
+        devices.take(self._sim._engine, numbers[numbers >= 0])
 
     def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
         """The slice of a sensor's readings in `readings`."""

@@ -87,6 +87,8 @@ class RosGraph:
         Stamps are simulated time, which /clock publishes; else wall time.
     timeout : float
         Time-out of cmd_vel, simulated s; 0: none.
+    scan_rate : float, optional
+        Rate of topics of lasers and sonar, Hz of simulated time, instead of that of their models; 0: in every step.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class RosGraph:
         has_map: bool | None = None,
         sim_time: bool = True,
         timeout: float = CMD_VEL_TIMEOUT,
+        scan_rate: float | None = None,
     ) -> None:
         self._hub = hub
         self._sim = hub.sim
@@ -121,9 +124,11 @@ class RosGraph:
             sim_time=sim_time,
             has_map=maps and not self._sim.scene.source.startswith("ros:"),  # else another program publishes it
             timeout=timeout,
+            scan_rate=scan_rate,
         )
         self._members: dict[str, Member] = {}
         self._drivers = Fence(log, "a command by ROS")
+        self._measuring = Fence(log, "sensors for ROS")
         self._stale = True
         self._active: list[Offer] = []
         self._robots: list[RobotTopics] = []
@@ -249,7 +254,7 @@ class RosGraph:
         if self._stale:
             self._activate()
         if offer.wanted:
-            offer.fence.run(self._publish, offer, self.stamp(), self._sim.snapshot.time_us, True)
+            offer.fence.run(self._publish, offer, self.stamp())
 
     def on_snapshot(self, now: float) -> None:
         """Called after a step: publish the topics that are due and have subscribers."""
@@ -265,8 +270,12 @@ class RosGraph:
                 self._drivers.run(member.driver.tick)
         if self._stale:
             self._activate()
-        for offer in self._active:
-            offer.fence.run(self._publish, offer, stamp, time_us)
+        due = [offer for offer in self._active if offer.is_due(time_us)]
+        sensors = [offer.topic.sensor for offer in due if offer.topic.sensor is not None]
+        if sensors:
+            self._measuring.run(self._sim.fleet.measure, sensors)
+        for offer in due:
+            offer.fence.run(self._publish, offer, stamp)
 
     def _activate(self) -> None:
         """Find the topics with subscribers; the others' sensors are unsubscribed."""
@@ -287,17 +296,13 @@ class RosGraph:
                 if offer.wanted:
                     self._active.append(offer)
 
-    def _publish(self, offer: Offer, stamp: Stamp, time_us: int, at_once: bool = False) -> None:
+    def _publish(self, offer: Offer, stamp: Stamp) -> None:
         topic = offer.topic
         if topic.version is not None:
             version = topic.version()
             if version == offer.last_version:
                 return
             offer.last_version = version
-        elif topic.period:
-            if time_us < offer.due_us and not at_once:
-                return
-            offer.due_us = time_us + round(topic.period * 1e6)
         message = EncodedMessage(self.types, topic, stamp)
         if topic.version is not None:
             offer.latched = offer.last_version, message

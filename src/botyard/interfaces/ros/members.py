@@ -38,7 +38,7 @@ class Context:
 
     Attributes
     ----------
-    hub, control, cells, types, profile, sim_time, timeout
+    hub, control, cells, types, profile, sim_time, timeout, scan_rate
         See `botyard.interfaces.ros.graph.RosGraph`.
     messages : Messages
         Makes messages.
@@ -58,6 +58,7 @@ class Context:
     sim_time: bool
     has_map: bool
     timeout: float
+    scan_rate: float | None
 
     def stamp(self) -> Stamp:
         """Time stamp of the present state."""
@@ -109,7 +110,8 @@ class Offer:
     publications: dict[Transport, Publication] = field(default_factory=dict)
     readers: list[Publication] = field(default_factory=list)
     wanted: bool = False
-    due_us: int = 0
+    turn: int = -1
+    """Topics with a period: of the last message, see `Topic.turn`."""
     last_version: Hashable = None
     latched: tuple[Hashable, EncodedMessage] | None = None
     """Latched topics: version and last message, which all late joiners get."""
@@ -117,6 +119,14 @@ class Offer:
 
     def __post_init__(self) -> None:
         self.fence = Fence(log, f"publishing {self.topic.name}")
+
+    def is_due(self, time_us: int) -> bool:
+        """Whether a message is due at a simulated time, µs; without a period in every step. True once in each period."""
+        if not self.topic.period or self.topic.version is not None:
+            return True
+        turn, last = self.topic.turn(time_us), self.turn
+        self.turn = turn
+        return turn != last
 
 
 @dataclass(slots=True, eq=False)

@@ -31,7 +31,7 @@ class RobotOffers:
         """The node of a robot. `ros_name`: its unique name in ROS; `alone`: whether it is the only one."""
         names = names_of(ros_name, self._c.profile, alone)
         port = self._c.control.do(ROS, TakeRobot(robot=robot.name))
-        topics = RobotTopics(port, names, self._c.messages, self._c.types, self._c.data)
+        topics = RobotTopics(port, names, self._c.messages, self._c.types, self._c.data, self._c.scan_rate)
         offered = [*topics.topics(), *self._topics_for_views(topics)]
         for device, problem in topics.problems.items():
             log.warning("%s: ROS does not show %s: %s", robot.name, device, problem)

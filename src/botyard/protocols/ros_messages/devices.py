@@ -39,6 +39,20 @@ def shown_devices(port: RobotPort, names: Names) -> Iterator[Shown]:
                 yield Shown(reader, ros, place)
 
 
+def period_of(one: Shown, scan_rate: float | None) -> float:
+    """Least simulated time between two messages, s; 0: one in every step.
+
+    Parameters
+    ----------
+    scan_rate : float or None
+        Rate of devices with beams, Hz, instead of that of their description (``update_rate``); 0: in every step.
+    """
+    rate = getattr(one.reader.spec, "update_rate", 0.0)
+    if scan_rate is not None and one.reader.kind.beams is not None:
+        rate = scan_rate
+    return 1.0 / rate if rate > 0.0 else one.ros.period
+
+
 def frame_of(one: Shown, names: Names) -> str:
     """Frame id of its messages; empty: none."""
     if one.ros.frame is None:
@@ -46,14 +60,16 @@ def frame_of(one: Shown, names: Names) -> str:
     return names.frame_id(one.place.named(one.ros.frame) if one.ros.frame else "base_link")
 
 
-def device_message(one: Shown, types: Types, messages: Messages, stamp: Stamp, frame: str) -> Any:
-    """The message of the present reading, or None; a header is filled in."""
+def device_message(one: Shown, types: Types, messages: Messages, stamp: Stamp, frame: str, period: float = 0.0) -> Any:
+    """The message of the present reading, or None; a header is filled in. `period`: time between two messages, s; 0: a step."""
     values = one.ros.fields(one.reader.spec, one.reader.read())
     if values is None:
         return None
     fields = dict(values)
     if types.has_header(one.ros.type_name):
         fields.setdefault("header", messages.header(stamp, frame))
+    if "scan_time" in fields:
+        fields["scan_time"] = max(fields["scan_time"], period)
     return types.made(one.ros.type_name, fields)
 
 
@@ -168,6 +184,7 @@ __all__ = [
     "device_transforms",
     "frame_of",
     "learn_types",
+    "period_of",
     "placed_devices",
     "shown_devices",
 ]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final
+from zlib import crc32
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from botyard.protocols.ros_messages.devices import (
     device_transforms,
     frame_of,
     learn_types,
+    period_of,
     shown_devices,
 )
 from botyard.protocols.ros_messages.frames import MAP, MovingFrames
@@ -62,7 +64,7 @@ class Topic:
     queue : int
         Queue length of a slow subscriber.
     period : float
-        Simulated time between two messages, s; 0: every step.
+        Simulated time between two messages, s; 0: every step. Topics of one period are due in different steps, by their names.
     wanted : callable
         Called with True when the first subscriber comes, with False when the last one goes.
     about : str
@@ -75,6 +77,8 @@ class Topic:
         Fast encoder: the bytes of the present message in a wire form (``ros1`` or ``cdr``), without a message object.
     device : str
         The robot's device that it shows; empty: none.
+    sensor : hashable
+        Key of the range sensor that has to be measured (`Fleet.measure`) before a message is made; None: no subscription is missing.
     publish : callable
         Publishes what `make` gives at once, also while time stands still: for what is not a state but happens. Set by the graph that
         offers the topic.
@@ -91,8 +95,14 @@ class Topic:
     only: str = ""
     quick: Callable[[str, Stamp], bytes] | None = None
     device: str = ""
+    sensor: Hashable = None
     publish: Callable[[], None] = lambda: None
     is_kept: bool = False
+
+    def turn(self, time_us: int) -> int:
+        """Number of the period that a simulated time is in, µs: a message is due in the first step of each."""
+        period_us = max(1, round(self.period * 1e6))
+        return (time_us + crc32(self.name.encode()) % period_us) // period_us
 
     @property
     def latched(self) -> bool:
@@ -141,6 +151,8 @@ class RobotTopics:
         Make messages and their bytes.
     data : StepData
         Data of a step that all robots' messages share.
+    scan_rate : float, optional
+        See `botyard.protocols.ros_messages.devices.period_of`.
     """
 
     def __init__(
@@ -150,7 +162,9 @@ class RobotTopics:
         messages: Messages,
         types: Types,
         data: StepData,
+        scan_rate: float | None = None,
     ) -> None:
+        self._scan_rate = scan_rate
         self.data = data
         self.port = port
         self.names = names
@@ -216,9 +230,16 @@ class RobotTopics:
     def _device_topic(self, one: Shown) -> Topic:
         frame, version = frame_of(one, self.names), one.ros.version
         name = self.names.topic(one.place.named(one.ros.topic))
+        period = period_of(one, self._scan_rate)
+        # subscribed sensors are measured in every step: those that are due more seldom are measured when they are
+        is_seldom = period > 0.0 and version is None and one.reader.kind.beams is not None
 
         def make(stamp: Stamp) -> Any:
-            return device_message(one, self._types, self._m, stamp, frame)
+            return device_message(one, self._types, self._m, stamp, frame, period)
+
+        def wanted(on: bool) -> None:
+            if not is_seldom:
+                self._want(one.reader.name, name, on)
 
         return Topic(
             name,
@@ -226,10 +247,11 @@ class RobotTopics:
             make,
             one.ros.about or one.reader.kind.about,
             version=None if version is None else lambda: version(one.reader.read()),
-            period=one.ros.period,
-            wanted=lambda on: self._want(one.reader.name, name, on),
+            period=period,
+            wanted=wanted,
             quick=self._encoders.of(one, make),
             device=one.reader.name,
+            sensor=one.reader.key if is_seldom else None,
         )
 
     def _want(self, device: str, topic: str, on: bool) -> None:
