@@ -1,4 +1,4 @@
-"""Every run of a simulation is done again from its journal, and must come out the same at every tick (TODO-031).
+"""Every run of a simulation is done again from the bytes of its scene and its journal, and must come out the same at every tick (TODO-031).
 
 With ``BOTYARD_JOURNAL=1`` each simulation that a test makes in its own process is watched (`make test-long`); a few tests always are.
 """
@@ -12,6 +12,8 @@ from typing import Any
 from unittest import mock
 
 from botyard.engine.simulation import Engine
+from botyard.model import devices
+from botyard.recording.codec import decode_entry, decode_scene, encode_entry, encode_scene
 from botyard.sim.journal import Entry
 from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Simulation
@@ -24,20 +26,33 @@ class Watched:
 
     def __init__(self, sim: Simulation, arguments: dict[str, Any]) -> None:
         self.sim, self.arguments = sim, arguments
+        if arguments.get("scene") is not None:
+            arguments["scene"] = decode_scene(encode_scene(arguments["scene"]))
         self.entries: list[Entry] = []
         self.digests: list[int] = []
-        self.unregister = sim.journal(self.entries.append)
+        self.failures: list[Exception] = []
+        self.kinds: dict[
+            str, Any
+        ] = {}  # of devices that the test has registered, which may be gone when the run is done again
+        self.unregister = sim.journal(self._keep)
+
+    def _keep(self, entry: Entry) -> None:
+        self.kinds.update(devices._KNOWN)
+        try:
+            self.entries.append(decode_entry(encode_entry(entry)))
+        except Exception as error:
+            self.failures.append(error)
 
     def again(self) -> Simulation:
         """The same first world."""
         with _off():
             sim = Simulation(**self.arguments)
-        sim._known = self.sim._known
         return sim
 
     def check(self) -> None:
         """Do the run again."""
         self.unregister()
+        assert not self.failures, f"entries that have no bytes: {self.failures}"
         sim = self.again()
         first = sim.tick
         for k, digest in enumerate(resimulate(sim, self.entries, self.sim.tick)):
@@ -90,4 +105,5 @@ def watching() -> Iterator[list[Watched]]:
         yield watched
         with _off():
             for watch in watched:
-                watch.check()
+                with mock.patch.dict(devices._KNOWN, watch.kinds):
+                    watch.check()

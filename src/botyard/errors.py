@@ -292,6 +292,12 @@ class StateError(WorldError, ValueError):
     """Bytes are no saved state, are damaged, or are the state of another world."""
 
 
+class RecordingError(FormatError):
+    """A recording, or a part of one, is damaged, too large, of another version, or no recording at all (exit code 252)."""
+
+    exit_code = ExitCode.WORLD_INIT
+
+
 class CommandError(BotyardError, ValueError):
     """A command to a robot was refused because its values are invalid (exit code 255: they came from the command line).
 

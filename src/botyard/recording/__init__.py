@@ -1,0 +1,1 @@
+"""Recordings of runs: written, read, done again."""

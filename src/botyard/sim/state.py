@@ -82,7 +82,7 @@ class Restorable(Population[R]):
         finally:
             self.feed.tell(*SAVED)
         if self._journal.is_read:
-            self._journal.note(tick, None, Restore(bytes(state), models))
+            self._journal.note(tick, None, Restore(bytes(state), tuple(models)))
 
     def know(self, described: Sequence[object]) -> None:
         """Remember models and boxes that states to be restored may refer to, as if they had been in this world."""
