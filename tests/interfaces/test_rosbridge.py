@@ -10,7 +10,7 @@ import pytest
 
 import botyard
 from botyard.app.compose import compose
-from botyard.interfaces.ros import rosbridge
+from botyard.interfaces.ros import rosbridge, rosbridge_actions
 from botyard.interfaces.ros.graph import RosGraph
 from botyard.interfaces.ros.rosbridge import Rosbridge
 from botyard.protocols.ros_messages.types import types
@@ -325,14 +325,22 @@ def test_calls_that_are_never_answered(world: World, monkeypatch: pytest.MonkeyP
 def test_limits_of_clients(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MAX_ADVERTISED", "MAX_OFFERED", "MAX_REQUESTS"):
         monkeypatch.setattr(rosbridge, name, 2)
+    for name in ("MAX_ACTIONS", "MAX_SERVED_GOALS", "MAX_SENT_GOALS"):
+        monkeypatch.setattr(rosbridge_actions, name, 2)
     one, other = world.client(), world.client()
     for n in range(3):
         one.op("advertise", topic=f"/t{n}", type="std_msgs/String")
         one.op("advertise", topic=f"/t{min(n, 1)}", type="std_msgs/String")  # once more
         one.op("advertise_service", service=f"/s{n}", type="std_srvs/Trigger")
+        one.op("advertise_action", action=f"/a{n}", type="x/Fly")
         other.op("call_service", service="/s0", id=n)
-    assert len(one.log) == 2 and "/t2" not in world.bridge.channels
-    assert [m["id"] for m in other.out()] == [2]
+        other.op("send_action_goal", action="/a0", id=f"goal {n}")
+    assert len(one.log) == 3 and "/t2" not in world.bridge.channels
+    assert [m["id"] for m in other.out()] == [2, "goal 2"]
+    monkeypatch.setattr(rosbridge_actions, "MAX_SENT_GOALS", 3)
+    third = world.client()
+    third.op("send_action_goal", action="/a0", id="g")
+    assert [m["id"] for m in third.out()] == ["g"], "its server has as many as it may"
 
 
 def test_read_only() -> None:
@@ -384,6 +392,64 @@ def test_goals(world: World) -> None:
     assert not world.bridge.channels[f"{steps}/_action/feedback"].readers
     one.op("cancel_action_goal", action=steps, id="g")
     assert "no goal of this id" in one.log.pop()
+
+
+def test_actions_of_clients(world: World) -> None:
+    """Goals, feedback, cancelling and results pass through; who is told what when one of them goes; names of the simulator are taken."""
+    server, one = world.client(), world.client()
+    server.op("advertise_action", action="fib", type="example_interfaces/Fibonacci")
+    for taken in ("/fib", "/botyard/simulate_steps"):
+        one.op("advertise_action", action=taken, type="example_interfaces/Fibonacci")
+        assert "somebody else" in one.log.pop()
+    assert one.call("/rosapi/action_servers")["action_servers"] == ["/botyard/simulate_steps", "/fib"]
+
+    def send(ident: str, **fields: Any) -> str:
+        """The id by which the server knows the goal."""
+        one.op("send_action_goal", action="/fib", id=ident, args={"order": 5}, **fields)
+        (asked,) = server.out()
+        assert (asked["op"], asked["action"], asked["args"]) == ("send_action_goal", "fib", {"order": 5})
+        assert asked["action_type"] == "example_interfaces/action/Fibonacci"
+        return str(asked["id"])
+
+    def end() -> tuple[Any, ...]:
+        (told,) = one.out()
+        assert (told["op"], told["action"]) == ("action_result", "/fib")
+        return told["id"], told["status"], told["result"], told["values"]
+
+    first, second = send("a", feedback=True), send("b")
+    for known in (first, second):
+        server.op("action_feedback", action="fib", id=known, values={"sequence": [0, 1]})
+    (told,) = one.out()
+    assert told == {"op": "action_feedback", "action": "/fib", "id": "a", "values": {"sequence": [0, 1]}}
+    one.op("cancel_action_goal", action="fib", id="b")
+    assert server.out() == [{"op": "cancel_action_goal", "action": "fib", "id": second}]
+    server.op("action_result", action="fib", id=second, values={}, status=5, result=True)
+    assert end() == ("b", 5, True, {})
+    one.op("action_result", id=first, values={}, status=4)
+    assert "no goal of the id" in one.log.pop()
+    server.op("action_result", id=first, status=6, result=False)
+    assert end() == ("a", 6, False, None)
+    server.op("action_result", id=first, status=4)
+    assert "no goal of the id" in server.log.pop()
+
+    one.op("send_action_goal", action="/fib", action_type="x/Fly", id="c")
+    assert "expected example_interfaces/action/Fibonacci" in end()[3]
+    send("d")
+    one.op("send_action_goal", action="/fib", id="d")
+    assert "has not ended yet" in end()[3]
+    server.op("unadvertise_action", action="fib")
+    assert end() == ("d", 0, False, "the action fib has gone")
+    server.op("advertise_action", action="/fib", type="example_interfaces/Fibonacci")
+    one.op("send_action_goal", action="fib", id="e")
+    (asked,) = server.out()
+    one.session.close()
+    assert server.out() == [{"op": "cancel_action_goal", "action": "/fib", "id": asked["id"]}]
+    other = world.client()
+    other.op("send_action_goal", action="fib", id="f")
+    server.session.close()
+    (told,) = other.out()
+    assert (told["id"], told["result"]) == ("f", False)
+    assert not world.bridge._actions._goals and not world.bridge._actions._actions
 
 
 def test_a_goal_that_is_cancelled_before_it_begins(world: World) -> None:

@@ -80,6 +80,18 @@ class Desk:
     def cancel_goal(self, client: RosbridgeSession, action: str, ident: Id) -> None:
         self.said.append(("cancel", action, ident))
 
+    def register_action(self, client: RosbridgeSession, action: str, type_name: str) -> None:
+        self.said.append(("serve", action))
+
+    def unregister_action(self, client: RosbridgeSession, action: str) -> None:
+        self.said.append(("unserve", action))
+
+    def told_feedback(self, client: RosbridgeSession, ident: str, values: Any) -> None:
+        self.said.append(("feedback", ident, values))
+
+    def told_result(self, client: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
+        self.said.append(("result", ident, status, values, is_good))
+
     def leave(self, client: RosbridgeSession) -> None:
         self.said.append(("leave",))
 
@@ -482,14 +494,16 @@ JSON = st.recursive(
 FIELDS = st.fixed_dictionaries(
     {"op": st.sampled_from([
         "advertise", "unadvertise", "publish", "subscribe", "unsubscribe", "call_service", "service_response", "advertise_service",
-        "unadvertise_service", "send_action_goal", "cancel_action_goal", "fragment", "set_level", "auth", "status", "png", "x",
+        "unadvertise_service", "send_action_goal", "cancel_action_goal", "advertise_action", "unadvertise_action",
+        "action_feedback", "action_result", "fragment", "set_level", "auth", "status", "png", "x",
     ])},
     optional={
         "topic": NAMES, "service": NAMES, "action": NAMES, "type": NAMES, "id": JSON, "msg": JSON, "args": JSON, "values": JSON,
         "throttle_rate": st.integers(-5, 5000) | JSON, "queue_length": st.integers(-5, 200) | JSON,
         "fragment_size": st.integers(-5, 200) | JSON, "compression": st.sampled_from(["none", "png", "cbor", "cbor-raw"]) | JSON,
         "data": st.text(), "num": st.integers(0, 3), "total": st.integers(1, 3) | JSON,
-        "level": st.sampled_from(["none", "error", "info"]), "result": st.booleans(), "timeout": st.floats(),
+        "level": st.sampled_from(["none", "error", "info"]), "status": st.integers(-1, 7) | JSON,
+        "result": st.booleans(), "timeout": st.floats(),
     },
 )  # fmt: skip
 

@@ -20,6 +20,7 @@ import botyard
 from botyard.app.running import Running
 from botyard.control import SwitchInterface
 from botyard.errors import ArgumentError, PortError
+from botyard.protocols.rosbridge.session import MAX_FRAME, MAX_MESSAGE
 from tests.ports import free_port
 from tests.running import running
 from tests.waiting import PATIENCE, wait
@@ -90,6 +91,8 @@ def test_roslib(served: Running) -> None:
     assert seen["paused"] == {"success": True, "message": ""}
     assert 'no field "nam"' in seen["error"]
     assert seen["param"] is True
+    assert seen["action"] == [{"sequence": [3]}, {"sequence": [0, 1, 1]}]
+    assert "cancel" in seen["cancelled"].lower()
 
 
 def test_from_the_command_line() -> None:
@@ -160,6 +163,21 @@ def test_a_client_that_does_not_read_is_still_heard(served: Running) -> None:
         wait(lambda: served.sim.robots["ann"].truth.x > 10.02)
         other.send(call)
         assert json.loads(other.recv(PATIENCE))["result"]
+
+
+def test_messages_that_are_too_long(served: Running) -> None:
+    """Such an operation is refused, with a status for those who want it; one that is longer still ends the connection."""
+    with connect(url(served), compression=None) as one:
+        one.send(json.dumps({"op": "set_level", "level": "error"}))
+        one.send(json.dumps({"op": "publish", "topic": "/x", "msg": {"data": "x" * MAX_MESSAGE}}))
+        told = json.loads(one.recv(PATIENCE))
+        assert (told["op"], told["level"]) == ("status", "error") and f"at most {MAX_MESSAGE} bytes" in told["msg"]
+        one.send(json.dumps({"op": "call_service", "service": "/rosapi/get_time"}))
+        assert json.loads(one.recv(PATIENCE))["result"] is True
+        one.send("x" * (MAX_FRAME + 1))
+        with pytest.raises(ConnectionClosed) as ended:
+            one.recv(PATIENCE)
+        assert ended.value.rcvd is not None and ended.value.rcvd.code == 1009
 
 
 def test_goals_of_a_client_that_goes_are_cancelled(served: Running) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from botyard.names import shown
-from botyard.protocols.rosbridge.session import MAX_MESSAGE
+from botyard.protocols.rosbridge.session import MAX_FRAME
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.addresses import is_loopback
 from botyard.servers.web import Guard, bearer_token
@@ -59,7 +59,7 @@ def _is_local(origin: str) -> bool:
 class RosbridgePump(WebSocketPump):
     """The port of rosbridge."""
 
-    longest_received = MAX_MESSAGE
+    longest_received = MAX_FRAME
     longest_sent = MAX_SENT
     bounds_output = True
 

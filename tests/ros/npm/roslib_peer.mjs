@@ -50,6 +50,28 @@ seen.paused = await call("/botyard/pause", "std_srvs/Trigger");
 seen.error = await call("/botyard/set_pose", "botyard_msgs/SetPose", { nam: "ann" }).catch((error) => `${error}`);
 const parameter = new ROSLIB.Param({ ros, name: "/botyard:use_sim_time" });
 seen.param = await new Promise((resolve, reject) => parameter.get(resolve, reject));
+// an action of another client
+const other = new ROSLIB.Ros({ url: process.argv[2] });
+await new Promise((resolve) => other.on("connection", resolve));
+const fibonacci = { name: "/fibonacci", actionType: "example_interfaces/Fibonacci" };
+const server = new ROSLIB.Action({ ros: other, ...fibonacci });
+server.advertise(
+  (goal, id) => {
+    server.sendFeedback(id, { sequence: [goal.order] });
+    if (goal.order > 0) server.setSucceeded(id, { sequence: [0, 1, 1] });
+  },
+  (id) => server.setCanceled(id, { sequence: [] }),
+);
+while (!(await call("/rosapi/action_servers", "rosapi/GetActionServers")).action_servers.includes("/fibonacci"));
+const asking = new ROSLIB.Action({ ros, ...fibonacci });
+seen.action = await new Promise((resolve, reject) => {
+  const told = [];
+  asking.sendGoal({ order: 3 }, (result) => resolve([...told, result]), (feedback) => told.push(feedback), reject);
+});
+seen.cancelled = await new Promise((resolve, reject) => {
+  const id = asking.sendGoal({ order: 0 }, reject, () => asking.cancelGoal(id), (error) => resolve(error));
+});
+other.close();
 console.log(JSON.stringify(seen));
 ros.close();
 process.exit(0);

@@ -71,6 +71,11 @@ class Directory(Protocol):
         ...
 
     @property
+    def client_actions(self) -> Iterable[str]:
+        """Names of the actions that clients serve."""
+        ...
+
+    @property
     def services(self) -> Mapping[str, Serving]:
         """Services of the graph by their names; not those that clients offer, which need not answer."""
         ...
@@ -186,8 +191,8 @@ class Rosapi:
         return sorted([*self._directory.all_services(), *self.services()])
 
     def _action_servers(self) -> dict[str, Any]:
-        names = [name for name, _, _ in self._all_services()]
-        return {"action_servers": [name.removesuffix(SEND) for name in names if name.endswith(SEND)]}
+        names = [name.removesuffix(SEND) for name, _, _ in self._all_services() if name.endswith(SEND)]
+        return {"action_servers": [*names, *self._directory.client_actions]}
 
     def _services(self) -> dict[str, Any]:
         return {"services": [name for name, _, _ in self._all_services()]}

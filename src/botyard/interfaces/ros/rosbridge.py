@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
@@ -16,7 +16,8 @@ from botyard.control.fence import Fence
 from botyard.errors import BotyardError, PeerError
 from botyard.interfaces.interface import Door
 from botyard.interfaces.ros.rosapi import PREFIX, Rosapi
-from botyard.interfaces.ros.rosbridge_goals import Goals
+from botyard.interfaces.ros.rosbridge_actions import ClientActions
+from botyard.interfaces.ros.rosbridge_goals import SEND, Goals
 from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_TEXT
@@ -253,6 +254,7 @@ class Rosbridge:
         self._numbers = itertools.count(1)
         self._api = Rosapi(self)
         self._goals = Goals(self)
+        self._actions = ClientActions()
         types.fields(
             "std_msgs/Header"
         )  # reads the types of ROS 2 now, which takes half a second, not when the first client comes
@@ -431,11 +433,35 @@ class Rosbridge:
 
     def send_goal(self, client: RosbridgeSession, wish: SendActionGoal) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
-        self._goals.send(client, wish, resolved(wish.action))
+        name = resolved(wish.action)
+        if name in self._actions.names:
+            self._actions.send(client, wish, name)
+        else:
+            self._goals.send(client, wish, name)
 
     def cancel_goal(self, client: RosbridgeSession, action: str, ident: Id) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
-        self._goals.cancel(client, resolved(action), ident)
+        if not self._actions.cancel(client, resolved(action), ident):
+            self._goals.cancel(client, resolved(action), ident)
+
+    def register_action(self, client: RosbridgeSession, action: str, type_name: str) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        name = resolved(action)
+        if name + SEND in self.services:
+            raise PeerError(f'rosbridge: somebody else serves the action "{shown(action, MAX_TEXT)}"')
+        self._actions.register(client, name, action, type_name)
+
+    def unregister_action(self, client: RosbridgeSession, action: str) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        self._actions.unregister(client, resolved(action))
+
+    def told_feedback(self, client: RosbridgeSession, ident: str, values: Any) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        self._actions.feedback(client, ident, values)
+
+    def told_result(self, client: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
+        """See `botyard.protocols.rosbridge.session.Bus`."""
+        self._actions.ended(client, ident, status, values, is_good)
 
     def read(self, topic: str, reader: Reader) -> None:
         """Deliver a topic of the graph to a reader, if there is one."""
@@ -457,6 +483,7 @@ class Rosbridge:
     def leave(self, client: RosbridgeSession) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         self._goals.leave(client)
+        self._actions.leave(client)
         for channel in tuple(self.channels.values()):
             mine = [key for key in channel.readers if key[0] is client]
             for key in mine:
@@ -470,6 +497,11 @@ class Rosbridge:
         self._fail(lambda offered: offered.client is client)
 
     # -- for rosapi
+
+    @property
+    def client_actions(self) -> Iterable[str]:
+        """Names of the actions that clients serve."""
+        return self._actions.names
 
     def all_topics(self) -> Iterator[Channel]:
         """Every topic that somebody publishes or listens to."""

@@ -119,6 +119,35 @@ class CancelActionGoal(Operation, tag="cancel_action_goal"):
     action: Name
 
 
+class AdvertiseAction(Operation, tag="advertise_action"):
+    """The client serves an action."""
+
+    action: Name
+    type: Name
+
+
+class UnadvertiseAction(Operation, tag="unadvertise_action"):
+    """It does not any more."""
+
+    action: Name
+
+
+class ActionFeedback(Operation, tag="action_feedback"):
+    """How far the client is with the goal of this id."""
+
+    action: Annotated[str, Meta(max_length=MAX_NAME)] | None = None
+    values: Any = None
+
+
+class ActionResult(Operation, tag="action_result"):
+    """It has ended the goal of this id: values; or, if `result` is false, a text that says why there are none."""
+
+    action: Annotated[str, Meta(max_length=MAX_NAME)] | None = None
+    status: Annotated[int, Meta(ge=0, le=6)] = 0
+    result: bool = True
+    values: Any = None
+
+
 class Fragment(Operation, tag="fragment"):
     """A piece of the JSON text of an operation. rosbridge's own `total` is a float."""
 
@@ -144,7 +173,8 @@ class Status(Operation, tag="status"):
 
 AnyOperation = (
     Advertise | Unadvertise | Publish | Subscribe | Unsubscribe | CallService | AdvertiseService | UnadvertiseService | ServiceResponse
-    | SendActionGoal | CancelActionGoal | Fragment | SetLevel | Auth | Status
+    | SendActionGoal | CancelActionGoal | AdvertiseAction | UnadvertiseAction
+    | ActionFeedback | ActionResult | Fragment | SetLevel | Auth | Status
 )  # fmt: skip
 
 _DECODER: Final[msgspec.json.Decoder[AnyOperation]] = msgspec.json.Decoder(AnyOperation)
@@ -176,7 +206,7 @@ def read_operation(data: bytes) -> AnyOperation:
 
 
 __all__ = [
-    "Advertise", "AdvertiseService", "AnyOperation", "Auth", "CallService", "CancelActionGoal", "Fragment", "Operation", "Publish",
-    "SendActionGoal", "ServiceResponse", "SetLevel", "Status", "Subscribe", "Unadvertise", "UnadvertiseService", "Unsubscribe",
-    "read_operation",
+    "ActionFeedback", "ActionResult", "Advertise", "AdvertiseAction", "AdvertiseService", "AnyOperation", "Auth", "CallService",
+    "CancelActionGoal", "Fragment", "Operation", "Publish", "SendActionGoal", "ServiceResponse", "SetLevel", "Status", "Subscribe",
+    "Unadvertise", "UnadvertiseAction", "UnadvertiseService", "Unsubscribe", "read_operation",
 ]  # fmt: skip

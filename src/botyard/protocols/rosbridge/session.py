@@ -18,7 +18,9 @@ from botyard.protocols.rosbridge.encodings import COMPRESSIONS, MIN_FRAGMENT, Ou
 from botyard.protocols.rosbridge.outbox import Outbox, Subscription
 
 MAX_MESSAGE: Final = 1 << 20
-"""Longest operation of a client, bytes, also of one in fragments."""
+"""Longest operation of a client, bytes, also of one in fragments. Longer ones are not read, and the client is told so."""
+MAX_FRAME: Final = 4 << 20
+"""Longest message of a WebSocket, bytes: one that is longer ends the connection (RFC 6455, status 1009)."""
 MAX_FRAGMENTS: Final = 10_000
 """Most fragments of an operation."""
 MAX_PARTIAL: Final = 16
@@ -92,6 +94,22 @@ class Bus(Protocol):
 
     def cancel_goal(self, client: RosbridgeSession, action: str, ident: op.Id) -> None:
         """Cancel its goal of this id."""
+        ...
+
+    def register_action(self, client: RosbridgeSession, action: str, type_name: str) -> None:
+        """The client serves an action (`RosbridgeSession.goal`, `goal_cancelled`)."""
+        ...
+
+    def unregister_action(self, client: RosbridgeSession, action: str) -> None:
+        """It does not any more."""
+        ...
+
+    def told_feedback(self, client: RosbridgeSession, ident: str, values: Any) -> None:
+        """It tells how far it is with the goal of this id."""
+        ...
+
+    def told_result(self, client: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
+        """It has ended the goal of this id."""
         ...
 
     def leave(self, client: RosbridgeSession) -> None:
@@ -217,6 +235,15 @@ class RosbridgeSession:
         """Another client calls a service that this one offers."""
         self._answer({"op": "call_service", "id": ident, "service": service, "args": values})
 
+    def goal(self, ident: str, action: str, type_name: str, args: Any) -> None:
+        """Another client sends a goal to an action that this one serves."""
+        said = {"op": "send_action_goal", "id": ident, "action": action, "action_type": type_name, "args": args}
+        self._answer({**said, "feedback": True})
+
+    def goal_cancelled(self, ident: str, action: str) -> None:
+        """The goal of this id shall be cancelled."""
+        self._answer({"op": "cancel_action_goal", "id": ident, "action": action})
+
     # -- operations
 
     def _act(self, operation: op.AnyOperation, size: int) -> None:
@@ -243,6 +270,14 @@ class RosbridgeSession:
                 self._send_goal(operation)
             case op.CancelActionGoal(action=action, id=ident):
                 self._bus.cancel_goal(self, action, ident)
+            case op.AdvertiseAction(action=action, type=type_name):
+                self._bus.register_action(self, action, type_name)
+            case op.UnadvertiseAction(action=action):
+                self._bus.unregister_action(self, action)
+            case op.ActionFeedback(id=ident, values=values):
+                self._bus.told_feedback(self, str(ident), values)
+            case op.ActionResult(id=ident, status=status, values=values, result=is_good):
+                self._bus.told_result(self, str(ident), status, values, is_good)
             case op.SetLevel(level=level):
                 if level not in LEVELS:
                     raise PeerError(
@@ -373,4 +408,4 @@ class RosbridgeSession:
             self._answer({"op": "status", "level": level, "msg": text}, ident)
 
 
-__all__ = ["MAX_MESSAGE", "Answer", "Bus", "RosbridgeSession"]
+__all__ = ["MAX_FRAME", "MAX_MESSAGE", "Answer", "Bus", "RosbridgeSession"]
