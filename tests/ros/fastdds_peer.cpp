@@ -3,8 +3,8 @@
 // QOS: r reliable or b best effort, then v volatile or t transient local, then how many messages are wanted at least: it listens for so
 // many seconds, and then until all have come. HEX: CDR with its header, or @FILE with its bytes; written ten times a second;
 // latch offers it to readers that come later, too.
-// Says what writers it discovers (WRITER topic type user-data) and, at the end, what came (GOT topic count last-as-hex, FIRST topic hex: its
-// first 64 bytes).
+// Says what writers it discovers (WRITER topic type user-data) and, at the end, what came (GOT topic count last-as-hex, NUMBERS topic first last:
+// the sequence numbers of the first and the last one that came).
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <fastdds/dds/domain/DomainParticipantListener.hpp>
@@ -64,7 +64,7 @@ struct AnyType : fast::TopicDataType {
 
 std::mutex guard;
 std::map<std::string, std::pair<int, Bytes>> got;
-std::map<std::string, Bytes> first;
+std::map<std::string, std::pair<long, long>> numbers;
 
 struct Taker : fast::DataReaderListener {
   void on_data_available(fast::DataReader* reader) override {
@@ -73,8 +73,11 @@ struct Taker : fast::DataReaderListener {
     while (reader->take_next_sample(&bytes, &info) == ReturnCode_t::RETCODE_OK) {
       if (!info.valid_data) continue;
       std::lock_guard<std::mutex> lock(guard);
-      auto& [count, last] = got[reader->get_topicdescription()->get_name()];
-      if (!count++) first[reader->get_topicdescription()->get_name()].assign(bytes.begin(), bytes.begin() + std::min<size_t>(64, bytes.size()));
+      const std::string name = reader->get_topicdescription()->get_name();
+      const long number = info.sample_identity.sequence_number().to64long();
+      auto& [count, last] = got[name];
+      if (!count++) numbers[name].first = number;
+      numbers[name].second = number;
       last = bytes;
     }
   }
@@ -142,9 +145,7 @@ int main(int argc, char** argv) {
       if (!entry.first) continue;
       std::printf("GOT %s %d ", topic.c_str(), entry.first);
       for (unsigned char byte : entry.second) std::printf("%02x", byte);
-      std::printf("\nFIRST %s ", topic.c_str());
-      for (unsigned char byte : first[topic]) std::printf("%02x", byte);
-      std::printf("\n");
+      std::printf("\nNUMBERS %s %ld %ld\n", topic.c_str(), numbers[topic].first, numbers[topic].second);
     }
   }
   std::fflush(stdout);

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.protocols.rtps.events import EventKind
+from botyard.protocols.rtps.limits import MIN_KEPT_S
 from botyard.protocols.rtps.qos import Durability, Qos
 from botyard.protocols.rtps.reader import Sample
 from tests.protocols.rtps.network import EPOCH, Network, Node
@@ -168,7 +169,7 @@ def test_one_loses_sight_of_the_other(is_reader_deaf: bool, seconds: float) -> N
 
 
 def test_a_slow_reader_gets_what_is_still_kept() -> None:
-    """A writer that keeps 10 samples never waits; what has gone is told as gone."""
+    """A writer that keeps 10 samples never waits; what has gone is told as gone. Young ones are kept even if they are more."""
     network = Network()
     one, other = pair(network)
     got = Got()
@@ -181,8 +182,60 @@ def test_a_slow_reader_gets_what_is_still_kept() -> None:
         writer.write(payload(number), network.now)
         network.run(0.01)
     network.loss = 0.0
-    wait(network, lambda: len(got) >= 10)
-    assert [int.from_bytes(g[4:8], "little") for g in got] == list(range(90, 100))
+    wait(network, lambda: got and got[-1] == payload(99))
+    numbers = [int.from_bytes(g[4:8], "little") for g in got]
+    assert numbers == list(range(numbers[0], 100))
+    assert len(numbers) == pytest.approx(MIN_KEPT_S / 0.01, abs=2)
+    network.loss = 1.0
+    for number in range(100, 200):
+        writer.write(payload(number), network.now)
+        network.run(0.1)
+    network.loss = 0.0
+    wait(network, lambda: got[-1] == payload(199))
+    assert [int.from_bytes(g[4:8], "little") for g in got[len(numbers) :]] == list(range(190, 200))
+
+
+def test_a_fast_stream_bears_a_loss() -> None:
+    """At 1 kHz ten samples are ten milliseconds: what a packet took away is still there when the reader asks for it."""
+    network = Network(delay=0.004)
+    one, other = pair(network)
+    got = Got()
+    reader = other.part.reader("rt/a", "T", got, RELIABLE, network.now)
+    writer = one.part.writer("rt/a", "T", Qos(depth=10), network.now)
+    wait(network, lambda: writer.matched and reader.matched)
+    network.run(2.0)
+    for number in range(1000):
+        network.loss = 1.0 if number % 200 == 100 else 0.0
+        writer.write(payload(number), network.now)
+        network.run(0.001)
+    wait(network, lambda: got[-1] == payload(999))
+    assert [int.from_bytes(g[4:8], "little") for g in got] == list(range(1000))
+
+
+def test_what_all_have_acknowledged_is_not_kept() -> None:
+    """Volatile samples, also those for one reader, which others never acknowledge; latched ones stay."""
+    network = Network()
+    one, other, third = network.add(), network.add(), network.add()
+    readers = [n.part.reader("rr/a", "T", Got(), RELIABLE, network.now) for n in (other, third)]
+    writer = one.part.writer("rr/a", "T", RELIABLE, network.now)
+    latched = one.part.writer("rt/map", "T", LATCHED, network.now)
+    other.part.reader("rt/map", "T", Got(), LATCHED, network.now)
+    wait(network, lambda: len(writer.matched) == 2 and latched.matched and all(r.matched for r in readers))
+    network.run(1.0)
+    for number in range(20):
+        writer.write(payload(number, 20_000), network.now)
+        writer.write_to(readers[0].guid, payload(number, 20_000), network.now)
+        latched.write(payload(number), network.now)
+        network.run(0.02)
+    assert len(writer.kept) > 0  # type: ignore[arg-type]
+    wait(network, lambda: len(writer.kept) == 0)  # type: ignore[arg-type]
+    assert len(latched.kept) == LATCHED.depth  # type: ignore[arg-type]
+    network.loss = 1.0
+    writer.write_to(readers[0].guid, payload(99), network.now)
+    network.run(1.0)
+    assert len(writer.kept) == 1  # type: ignore[arg-type]
+    network.remove(other)
+    wait(network, lambda: len(writer.kept) == 0)  # type: ignore[arg-type]
 
 
 def test_samples_say_when_they_were_sent() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from botyard.protocols.rtps.guids import Address
-from botyard.protocols.rtps.outbox import Outbox
+from botyard.protocols.rtps.limits import MAX_QUEUED_BYTES, MAX_TOTAL_QUEUED_BYTES
+from botyard.protocols.rtps.outbox import Outbox, Place
 
 READER = ("127.0.0.1", 7412)
 SUBMESSAGE = bytes(868)
@@ -58,3 +59,54 @@ def test_more_than_the_spread_carries_leaves_faster() -> None:
     left, rest = sent(0.02, 200, 2.0)
     assert rest <= 200 * len(SUBMESSAGE)
     assert left
+
+
+class Repairs:
+    """Jobs of many readers, of which each has little to send."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def step(self, place: Place, now: float) -> bool:
+        """See `Job`."""
+        self.left += 1
+        place.add(b"R" * 400)
+        return True
+
+
+def test_what_was_lost_is_sent_again_while_new_samples_wait() -> None:
+    """Else a stream that fills its share of the network would never be repaired: half of the datagrams are for that, well filled."""
+    outbox = Outbox(bytes(12), (), 0.0)
+    place = outbox.place(READER)
+    repairs = Repairs()
+    left: list[bytes] = []
+    for k in range(200):
+        now = k * 0.001
+        outbox.stamp(now, now)
+        while place._queued < MAX_QUEUED_BYTES // 2:  # it never gets empty
+            place.add(SUBMESSAGE)
+        if k == 100:
+            for _ in range(300):
+                place.start(repairs)
+        left += [datagram for datagram, _ in outbox.drain(now)[0]]
+    assert repairs.left == 300
+    repaired = [datagram for datagram in left if b"RRRR" in datagram]
+    assert len(repaired) < 6, "they share datagrams"
+    begin, end = left.index(repaired[0]), left.index(repaired[-1])
+    assert end - begin < 2 * len(repaired), "they take turns"
+
+
+def test_what_waits_is_bounded() -> None:
+    """For each address, and for all."""
+    outbox = Outbox(bytes(12), (), 0.0)
+    outbox.stamp(0.0, 0.0)
+    places = [outbox.place(("127.0.0.1", 1000 + k)) for k in range(100)]
+    for place in places:
+        for _ in range(2 * MAX_QUEUED_BYTES // len(SUBMESSAGE)):
+            place.add(SUBMESSAGE)
+    assert max(place._queued for place in places) <= MAX_QUEUED_BYTES
+    assert MAX_TOTAL_QUEUED_BYTES - MAX_QUEUED_BYTES < outbox.queued <= MAX_TOTAL_QUEUED_BYTES
+    assert outbox.dropped
+    for k in range(10_000):
+        outbox.drain(k * 0.01)
+    assert outbox.queued == 0 and not outbox.busy

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
-from botyard.protocols.rtps.limits import MAX_DISPOSALS, MAX_HISTORY_BYTES
+from botyard.protocols.rtps.limits import MAX_DISPOSALS, MAX_HISTORY_BYTES, MAX_YOUNG_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +82,35 @@ class KeepLast:
     ----------
     depth : int
         How many.
+    min_age : float
+        Samples younger than this, s, are kept beside them, up to `MAX_YOUNG_BYTES`.
     """
 
-    def __init__(self, depth: int) -> None:
+    def __init__(self, depth: int, min_age: float = 0.0) -> None:
         self._depth = max(1, depth)
+        self._min_age = min_age
         self._kept: deque[Kept] = deque()
+        self._times: deque[float] = deque()
         self._last = 0
         self._bytes = 0
 
-    def add(self, number: int, sample: Kept) -> None:
+    def add(self, number: int, sample: Kept, now: float) -> None:
         """Keep the next one."""
-        kept = self._kept
+        kept, times = self._kept, self._times
         self._last = number
         kept.append(sample)
+        times.append(now)
         self._bytes += len(sample)
-        while len(kept) > self._depth or (self._bytes > MAX_HISTORY_BYTES and len(kept) > 1):
-            self._bytes -= len(kept.popleft())
+        old = now - self._min_age
+        while len(kept) > self._depth and (times[0] <= old or self._bytes > MAX_YOUNG_BYTES):
+            self.drop_first()
+        while self._bytes > MAX_HISTORY_BYTES and len(kept) > 1:
+            self.drop_first()
+
+    def drop_first(self) -> None:
+        """Keep the oldest one no longer."""
+        self._times.popleft()
+        self._bytes -= len(self._kept.popleft())
 
     def first(self, last: int) -> int:
         """See `History`."""
@@ -115,6 +128,7 @@ class KeepLast:
     def clear(self) -> None:
         """See `History`."""
         self._kept.clear()
+        self._times.clear()
         self._bytes = 0
 
     def __len__(self) -> int:

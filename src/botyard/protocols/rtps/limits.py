@@ -76,14 +76,22 @@ PACE_BURST_BYTES: Final = 64_000
 """Burst to one address, bytes: it fits into a default socket buffer."""
 MAX_SPREAD_S: Final = 0.05
 """Longest time over which a longer burst is spread, s."""
-MAX_QUEUED_BYTES: Final = 1 << 20
-"""Bytes that wait for one address; what does not fit is dropped, and reliable readers ask for it again."""
+MAX_QUEUED_BYTES: Final = 2 << 20
+"""Bytes that wait for one address, for example while a simulator that was held up makes the steps that it is behind with; what does not
+fit is dropped, and reliable readers ask for it again."""
+MAX_TOTAL_QUEUED_BYTES: Final = 64 << 20
+"""The same for all addresses together."""
 RESEND_BYTES_PER_S: Final = 1 << 20
 """Sustained rate of resending to one reader, bytes/s; what it gets for the first time is not counted."""
 RESEND_BURST_BYTES: Final = 1 << 20
 """The same: burst, bytes."""
 MAX_HISTORY_BYTES: Final = 256 << 20
 """Bytes that a writer keeps; the newest sample is always kept."""
+MIN_KEPT_S: Final = 0.25
+"""A reliable volatile writer keeps a sample for this long, s, even if more than its depth have come since: at 1 kHz the last ten
+would be gone before a reader can ask for one."""
+MAX_YOUNG_BYTES: Final = 1 << 20
+"""Bytes of a writer's history up to which samples are kept for that reason."""
 MAX_DISPOSALS: Final = 4096
 """Most endpoints of ours that have gone and of which not every participant knows so."""
 MAX_GREETINGS: Final = 8

@@ -13,6 +13,7 @@ from botyard.protocols.rtps.limits import (
     MAX_LOCAL_DATAGRAM_BYTES,
     MAX_QUEUED_BYTES,
     MAX_SPREAD_S,
+    MAX_TOTAL_QUEUED_BYTES,
     PACE_BURST_BYTES,
     PACE_BYTES_PER_S,
 )
@@ -24,6 +25,9 @@ _HEAD_BYTES: Final = 32
 _INFO_DST_BYTES: Final = 16
 _MIN_COST: Final = 0.5
 """Least cost of a byte of a long burst, tokens: a step leaves before the next one comes, at twice the usual rate at most."""
+_LATE_COST: Final = 0.25
+"""The same for an address for which more than `_LATE_BYTES` wait: several steps have come before the first of them has left."""
+_LATE_BYTES: Final = 1 << 19
 _MAX_SINGLE: Final = 1024
 """Most datagrams that wait beside the addresses' own queues."""
 
@@ -43,12 +47,13 @@ class Place:
     ----------
     address : Address
     jobs : deque of Job
-        Sent behind all that waits in datagrams.
+        They take turns with what waits in datagrams: what was lost is sent again although there is always something new, which readers
+        can do nothing with before.
     """
 
     __slots__ = (
-        "__weakref__", "_bucket", "_burst_at", "_burst_bytes", "_cost", "_destination", "_full", "_outbox", "_parts", "_queue", "_queued",
-        "_size", "address", "jobs", "limit",
+        "__weakref__", "_bucket", "_burst_at", "_burst_bytes", "_cost", "_destination", "_full", "_is_job", "_is_jobs_turn", "_made",
+        "_outbox", "_parts", "_queue", "_queued", "_size", "address", "jobs", "limit",
     )  # fmt: skip
 
     def __init__(self, outbox: Outbox, address: Address, limit: int, now: float) -> None:
@@ -62,6 +67,9 @@ class Place:
         self._full: list[list[bytes]] = []
         self._queue: deque[bytes] = deque()
         self._queued = 0
+        self._made: deque[bytes] = deque()
+        self._is_job = False
+        self._is_jobs_turn = False
         self._bucket = TokenBucket(PACE_BYTES_PER_S, PACE_BURST_BYTES, now)
         self._burst_at = now - 1.0
         self._burst_bytes = 0
@@ -101,11 +109,15 @@ class Place:
         """End the current datagram. If too much waits already, it is dropped: reliable readers will ask for it."""
         if not self._parts:
             return
-        if self._queued + self._size <= MAX_QUEUED_BYTES:
+        outbox = self._outbox
+        if self._is_job:
+            self._full.append(self._parts)
+        elif self._queued + self._size <= MAX_QUEUED_BYTES and outbox.queued + self._size <= MAX_TOTAL_QUEUED_BYTES:
             self._full.append(self._parts)
             self._queued += self._size
+            outbox.queued += self._size
         else:
-            self._outbox.dropped += 1
+            outbox.dropped += 1
         self._parts = []
 
     def start(self, job: Job) -> None:
@@ -116,24 +128,45 @@ class Place:
     def drain(self, now: float, out: list[tuple[bytes, Address]]) -> float:
         """Move datagrams to `out` as the pace allows; how long to wait for the next ones, s, or 0: nothing waits."""
         was_empty = not self._queue
-        self._stamp()
+        self.flush()
+        self._stamp(self._queue)
         self._set_pace(was_empty, now)
-        bucket, queue, jobs = self._bucket, self._queue, self.jobs
-        while queue or jobs:
+        bucket, queue, made, jobs = self._bucket, self._queue, self._made, self.jobs
+        while queue or made or jobs:
             wait = bucket.wait(now)
             if wait > 0.0:
                 return wait
-            if queue:
+            if jobs and not made and (self._is_jobs_turn or not queue):
+                self._step(now)
+            if made:
+                datagram = made.popleft()
+                self._is_jobs_turn = False
+            elif queue:
                 datagram = queue.popleft()
                 self._queued -= len(datagram)
-                bucket.spend(now, len(datagram) * self._cost)
-                out.append((datagram, self.address))
+                self._outbox.queued -= len(datagram)
+                self._is_jobs_turn = True
             else:
+                continue
+            bucket.spend(now, len(datagram) * self._cost)
+            out.append((datagram, self.address))
+        return 0.0
+
+    def _step(self, now: float) -> None:
+        """A datagram's worth of what jobs make. It waits apart, and is not dropped: no more is made before it has left."""
+        jobs = self.jobs
+        self._is_job = True
+        try:
+            for _ in range(len(jobs)):
                 job = jobs.popleft()
                 if not job.step(self, now):
-                    jobs.append(job)  # they take turns
-                self._stamp()
-        return 0.0
+                    jobs.append(job)
+                if self._full:
+                    break
+            self.flush()
+        finally:
+            self._is_job = False
+        self._stamp(self._made)
 
     def _set_pace(self, was_empty: bool, now: float) -> None:
         """Spread a burst that fills a default socket buffer over half of the time until the next one.
@@ -143,7 +176,7 @@ class Place:
         if not was_empty:
             if self._queued > self._burst_bytes:  # the next burst has come before all of the last one has left
                 self._burst_at, self._burst_bytes = now, self._queued
-                self._cost = _MIN_COST
+                self._cost = _MIN_COST if self._queued <= _LATE_BYTES else _LATE_COST
         elif self._queued > PACE_BURST_BYTES:
             spread = min((now - self._burst_at) / 2.0, MAX_SPREAD_S)
             self._burst_at, self._burst_bytes = now, self._queued
@@ -151,13 +184,12 @@ class Place:
         else:
             self._cost = 1.0
 
-    def _stamp(self) -> None:
+    def _stamp(self, queue: deque[bytes]) -> None:
         """Put header and timestamp before what was written since the last time: it is sent now, or as soon as the pace allows."""
-        self.flush()
         head = self._outbox.head
         for parts in self._full:
             parts[0] = head
-            self._queue.append(b"".join(parts))
+            queue.append(b"".join(parts))
         self._full.clear()
 
 
@@ -179,6 +211,8 @@ class Outbox:
         Header and timestamp of the next datagrams.
     busy : dict of Place
         Addresses for which something waits.
+    queued : int
+        Bytes that wait for all addresses.
     dropped : int
         Datagrams for which there was no room.
     """
@@ -192,6 +226,7 @@ class Outbox:
         self._single: list[tuple[bytes, Address]] = []
         self.head = b""
         self.busy: dict[Place, None] = {}
+        self.queued = 0
         self.dropped = 0
 
     def stamp(self, now: float, wall: float) -> None:

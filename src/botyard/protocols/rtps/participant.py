@@ -23,7 +23,7 @@ from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData
 from botyard.protocols.rtps.events import Event, EventKind, Events
 from botyard.protocols.rtps.guids import Address
 from botyard.protocols.rtps.history import KeepLast
-from botyard.protocols.rtps.limits import MAX_NAME_BYTES, MAX_SAMPLE_BYTES, MAX_USER_DATA_BYTES
+from botyard.protocols.rtps.limits import MAX_NAME_BYTES, MAX_SAMPLE_BYTES, MAX_USER_DATA_BYTES, MIN_KEPT_S
 from botyard.protocols.rtps.outbox import Outbox
 from botyard.protocols.rtps.parameters import INFINITE, NO_INLINE_QOS, InlineQos, read_inline
 from botyard.protocols.rtps.peers import Peer
@@ -136,7 +136,9 @@ class Participant:
             A name or the user data is too long.
         """
         data = self._describe(guids.WRITER_WITHOUT_KEY, topic, type_name, qos, user_data)
-        writer = TopicWriter(data, self._heralds, KeepLast(qos.depth), changed)
+        # readers that come later get as many kept samples as the depth says, and no more
+        min_age = MIN_KEPT_S if qos.reliable and not qos.is_kept else 0.0
+        writer = TopicWriter(data, self._heralds, KeepLast(qos.depth, min_age), changed)
         self._discovery.add(writer, now)
         self._callbacks.run()
         return writer

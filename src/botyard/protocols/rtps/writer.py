@@ -232,10 +232,10 @@ class Writer(Generic[H]):
             return
         self.number += 1
         sample = self._sample(self._pair, payload, inline)
-        self._keep(sample)
+        self._keep(sample, now)
         self._send(sample, now)
 
-    def _keep(self, sample: Kept) -> None:
+    def _keep(self, sample: Kept, now: float) -> None:
         raise NotImplementedError
 
     def _sample(self, pair: bytes, payload: bytes, inline: bytes) -> bytes | Fragmented:
@@ -264,7 +264,7 @@ class Writer(Generic[H]):
         before = max(self._broadcast, proxy.wanted, proxy.start)
         self.number += 1
         sample = self._sample(proxy.entity + self.entity, payload, inline)
-        self._keep(Directed(sample, guid))
+        self._keep(Directed(sample, guid), now)
         if before < self.number - 1:  # those between were for others
             gap = wire.gap(proxy.entity, self.entity, before + 1, self.number)
             proxy.place.add(gap, proxy.prefix)
@@ -448,10 +448,27 @@ class Writer(Generic[H]):
 
 
 class TopicWriter(Writer[KeepLast]):
-    """A writer of a topic without keys: it keeps the last samples."""
+    """A writer of a topic without keys: it keeps the last samples, and volatile ones no longer than until all readers have them."""
 
-    def _keep(self, sample: Kept) -> None:
-        self._history.add(self.number, sample)
+    def _keep(self, sample: Kept, now: float) -> None:
+        self._history.add(self.number, sample, now)
+
+    def _progress(self) -> None:
+        if self._keeps:
+            return
+        history, acknowledged = self._history, min((p.acked for p in self._reliable), default=self.number)
+        while (first := history.first(self.number)) <= self.number and self._is_done(first, acknowledged):
+            history.drop_first()
+
+    def _is_done(self, number: int, acknowledged: int) -> bool:
+        """Whether nobody needs a sample any more; `acknowledged`: by all reliable readers."""
+        if any(number == sending for _, sending in self._sending):
+            return False
+        kept = self._history.get(number)
+        if isinstance(kept, Directed):
+            proxy = self._proxies.get(kept.reader)
+            return proxy is None or not proxy.is_reliable or proxy.acked >= number
+        return number <= acknowledged
 
 
 class InstanceWriter(Writer[KeepInstances]):
