@@ -38,6 +38,7 @@ from botyard.control.entities import SetBodyInfo, SetBodyState
 from botyard.control.lifecycle import LoadWorld, Stop, UnloadWorld
 from botyard.control.operation import OPERATIONS, Operation
 from botyard.control.time import HoldTime, Pause, Resume, SetSpeed, Step, StepNow, Throttle
+from botyard.control.undo import Redo, Undo
 from botyard.control.world import (
     ClearMap,
     Exit,
@@ -53,7 +54,7 @@ from botyard.control.world import (
 __all__ = [
     "OPERATIONS", "USER", "AddEach", "AddRobot", "AddRobots", "AddedRobots", "Caller", "ClearMap", "CloneRobots", "CommandDevice",
     "Control", "Done", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "Level", "LoadMap", "LoadWorld", "MoveJoystick",
-    "Operation", "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Reset", "Resume", "RotateLog", "SendMap",
-    "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step", "StepNow",
-    "Stop", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle", "UnloadWorld", "WritePicture",
+    "Operation", "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "Redo", "ReloadMap", "Remove", "Reset", "Resume", "RotateLog",
+    "SendMap", "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step",
+    "StepNow", "Stop", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle", "Undo", "UnloadWorld", "WritePicture",
 ]  # fmt: skip

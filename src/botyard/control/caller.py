@@ -43,6 +43,9 @@ class Caller:
     settles : bool
         While the simulation is paused, changes take effect at once. False for callers that may send many commands: their changes then
         take effect when the run loop looks next.
+    undo_group : int, optional
+        What it does can be taken back by `Undo`: operations with the same number other than 0 as one step, with 0 each by itself.
+        None: nothing is noted.
     log : LoggerAdapter, optional
         Log for this caller's operations; otherwise that of `botyard.control`.
     """
@@ -54,6 +57,7 @@ class Caller:
     is_user: bool = False
     ignores_crowd_limit: bool = True
     settles: bool = True
+    undo_group: int | None = None
     log: logging.LoggerAdapter[logging.Logger] | None = None
 
     def __str__(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from botyard.control.caller import Caller, Level
 from botyard.control.operation import Operation
 from botyard.control.site import Site
+from botyard.control.undo import Undoing
 from botyard.errors import DeniedError
 from botyard.listeners import Listeners
 from botyard.sim.journal import acting
@@ -67,6 +68,7 @@ class Control(Site):
         super().__init__(sim)
         self.read_only = read_only
         self.allow_exit = allow_exit
+        self.undoing = self._undoing = Undoing()
         self._listeners = Listeners[Done](log, "operations")
 
     # -- permissions
@@ -114,7 +116,7 @@ class Control(Site):
             The operation failed; nothing was changed but what the error says.
         """
         self.check(caller, type(operation))
-        with acting(caller.source):
+        with acting(caller.source), self._undoing.watch(self, caller, operation):
             result = operation.perform(self, caller)
         if operation.settles and caller.settles:
             self.settle()
@@ -132,6 +134,7 @@ class Control(Site):
 
     def tell(self, caller: Caller, operation: Operation[Any], result: Any) -> None:
         """Write the audit line, and notify the listeners."""
+        self._undoing.done(self, caller, operation, result)
         if caller.log is not None:
             caller.log.log(operation.audit, "%s", operation.summary(result))
         elif log.isEnabledFor(operation.audit):

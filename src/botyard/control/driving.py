@@ -88,6 +88,8 @@ def client_left(control: Site, key: Hashable) -> None:
         else:
             del control.held[body, source]
     control.release_stepper(key)
+    if control.undoing is not None:
+        control.undoing.forget(key)
 
 
 def stop_expired_drivers(control: Site) -> None:

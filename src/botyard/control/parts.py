@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Hashable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Hashable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from botyard.control.caller import Caller
 from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
+from botyard.model.scene import Scene
 from botyard.sim.simulation import Robot, Simulation
 
 T = TypeVar("T")
@@ -183,8 +186,17 @@ class Grounds(Protocol):
         """Add robots; `serve` opens their ports."""
         ...
 
-    def serve(self, robots: Sequence[Robot]) -> Future[None]:
-        """Open the ports of robots."""
+    @property
+    def arrived(self) -> Sequence[Robot]:
+        """Robots that came with the present map."""
+        ...
+
+    def port_of(self, robot: str) -> int:
+        """TCP port of a robot; 0 while it has none."""
+        ...
+
+    def serve(self, robots: Sequence[Robot], ports: Mapping[str, int] = ...) -> Future[None]:
+        """Open the ports of robots: those of these names on these ports, if they can be had."""
         ...
 
     def work(self, portions: Portions[T]) -> Future[T]:
@@ -200,8 +212,43 @@ class Grounds(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A map that was replaced, and what there was with it.
+
+    Attributes
+    ----------
+    scene : Scene
+        The map, with the boxes that were left of it.
+    path, modified : Path or None, int
+        Its file, and when that was changed last (see `botyard.formats.reading`).
+    poses : mapping of str to Pose
+        True poses of all bodies, m, m, rad.
+    robots : mapping of str to Robot
+        All robots.
+    placements : mapping of str to int
+        How often each robot had been placed.
+    """
+
+    scene: Scene
+    path: Path | None
+    modified: int
+    poses: Mapping[str, Pose]
+    robots: Mapping[str, Robot]
+    placements: Mapping[str, int]
+
+
 class Maps(Protocol):
     """Loads maps in the background (`botyard.servers.maploading`). Futures are done when the map is in place."""
+
+    @property
+    def replaced(self) -> Replaced | None:
+        """What the present map has replaced; None: it is the first one."""
+        ...
+
+    def put_back(self, replaced: Replaced) -> Future[bool]:
+        """Put a map in place again that another one has replaced, without the robots that came with it."""
+        ...
 
     def load(self, name: str, asker: Hashable) -> Future[bool]:
         """Load a map or world by name from the allowed folders. The result is True if it was loaded, False if it was there already."""
@@ -244,6 +291,27 @@ class LogKeeper(Protocol):
         ...
 
 
+class UndoLog(Protocol):
+    """Notes how what clients do can be taken back (`botyard.control.undo`)."""
+
+    def check(self, caller: Caller, again: bool) -> None:
+        """Check that there is a step to be taken back, or to be done again. NotNowError if there is none."""
+        ...
+
+    def take_back(self, control: Any, caller: Caller, again: bool) -> Portions[str]:
+        """Take the last step of a client back, or do the last one that was taken back again; a line for people."""
+        ...
+
+    def forget(self, key: Hashable) -> None:
+        """A client has gone."""
+        ...
+
+    def clear(self) -> None:
+        """The world has gone back to another moment: what was noted is of a run that did not happen."""
+        ...
+
+
 __all__ = [
-    "Background", "Clock", "Grounds", "Host", "Listener", "LogKeeper", "Maps", "Painter", "Portions", "RunLoop", "Stepper",
+    "Background", "Clock", "Grounds", "Host", "Listener", "LogKeeper", "Maps", "Painter", "Portions", "Replaced", "RunLoop", "Stepper",
+    "UndoLog",
 ]  # fmt: skip

@@ -44,6 +44,8 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "Exit": "a program ends itself",
     "FreeMaps": "nobody else loads maps",
     "HoldTime": "time passes by Simulation.step and by nothing else",
+    "Redo": "a program knows what it did",
+    "Undo": "a program knows what it did",
     "MoveJoystick": "robot.electrics.joystick is an object, and has a method for it",
     "Pause": "time passes by Simulation.step and by nothing else",
     "Resume": "time passes by Simulation.step and by nothing else",

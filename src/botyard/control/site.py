@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from botyard import arguments
 from botyard.control.caller import Caller
 from botyard.control.later import resolved
-from botyard.control.parts import Clock, Grounds, LogKeeper, Maps, Painter, Stepper
+from botyard.control.parts import Clock, Grounds, LogKeeper, Maps, Painter, Stepper, UndoLog
 from botyard.errors import BotyardError, UnknownNameError, WorldError
 from botyard.model.scene import Scene
 from botyard.names import shown
@@ -51,6 +51,8 @@ class Site:
         self.logs: LogKeeper | None = None
         self.end: Callable[[int, bool], None] | None = None
         """Ends the program soon, with an exit status; with True as if it had crashed."""
+        self.undoing: UndoLog | None = None
+        """Notes how what clients do can be taken back."""
         self.map_master = False
         """Whether a client has reserved the right to load maps."""
         self.wall: Callable[[], float] = time.monotonic

@@ -10,13 +10,13 @@ import logging
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
 from botyard.control.fairqueue import FairQueue
 from botyard.control.later import promise, resolve
-from botyard.control.parts import Host
+from botyard.control.parts import Host, Replaced
 from botyard.controllers.registry import controller_names
 from botyard.engine.build import build_grid, crowding
 from botyard.engine.layout import Grid
@@ -25,6 +25,7 @@ from botyard.formats import reading
 from botyard.formats.base import Options
 from botyard.formats.budget import Budget
 from botyard.formats.registry import client_maps
+from botyard.geometry import Pose
 from botyard.interfaces.ros.mapcells import MapCells
 from botyard.model.scene import Scene
 from botyard.model.world import World
@@ -114,6 +115,8 @@ class MapLoader:
         self._read: set[_Wanted] = set()
         self._closed = False
         self._map: tuple[Path, int] | None = None
+        self.replaced: Replaced | None = None
+        """What the present map has replaced."""
         if sim.scene.source:
             path = Path(sim.scene.source).resolve()
             self._map = (path, reading.modified(path))
@@ -152,6 +155,20 @@ class MapLoader:
     def clear(self) -> None:
         """No map any more, for everybody."""
         self._put(Loaded(None, 0, World(scene=Scene()), build_grid(Scene())), "no map")
+
+    def put_back(self, replaced: Replaced) -> Future[bool]:
+        """Put a map in place again that another one has replaced, without robots. See `load`."""
+        loaded = Loaded(replaced.path, replaced.modified, World(scene=replaced.scene), build_grid(Scene()))
+        wanted = _Wanted(replaced.scene.name, promise())
+
+        def done(grid: Grid | None, error: Exception | None) -> None:
+            if error is not None or grid is None:
+                self._failed(wanted, error or WorldError("the map cannot be sorted"))
+            else:
+                self._place(wanted, replace(loaded, grid=grid))
+
+        self._host.run_aside(lambda: build_grid(replaced.scene), done)
+        return wanted.done
 
     def _want(self, source: Hashable, wanted: _Wanted) -> Future[bool]:
         if self._closed:
@@ -223,11 +240,23 @@ class MapLoader:
 
     def _put(self, loaded: Loaded, name: str) -> None:
         """A map is ready: put it under the robots."""
+        before = self._present()
         self.sim.replace_scene(loaded.world.scene, loaded.grid)
+        self.replaced = before
         if loaded.world.robots:
             self.populate(loaded.world)
         self._map = None if loaded.path is None else (loaded.path, loaded.modified)
         log.info("map %s is in place", loaded.path or shown(name))
+
+    def _present(self) -> Replaced:
+        """The map, and what there is with it."""
+        sim = self.sim
+        path, modified = self._map if self._map is not None else (None, 0)
+        poses, rows = sim.snapshot.state.pose.tolist(), sim.snapshot.rows
+        return Replaced(
+            scene=sim.scene, path=path, modified=modified, poses={name: Pose(*poses[row]) for name, row in rows.items()},
+            robots=dict(sim.robots), placements={name: sim.placements(name) for name in sim.robots},
+        )  # fmt: skip
 
     def _failed(self, wanted: _Wanted, error: Exception) -> None:
         reason = str(error) if isinstance(error, BotyardError) else f"internal error: {error!r}"

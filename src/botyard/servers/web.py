@@ -53,6 +53,8 @@ MAX_UPLOADS: Final = 4
 """Most concurrent uploads, at most one of each source address."""
 UPLOAD_PAUSE: Final = 10.0
 """Time-out of an upload that sends nothing, s."""
+MAX_NUMBER_DIGITS: Final = 12
+"""Digits of the number of a page that sends a file."""
 REFUSALS: Final = (1.0, 5.0)
 """Token bucket of log lines about refused requests: sustained rate, 1/s, and burst."""
 BACKLOG_POLL_S: Final = 0.05
@@ -445,7 +447,9 @@ class PageServer:
             if data is None:
                 return PlainTextResponse(f"more than {MAX_UPLOAD // 2**20} MiB", 413)
             name = Path(request.query_params.get("name", "map").replace("\\", "/")).name or "map"
-            await asyncio.wrap_future(self.desk.load_file(name, data, source))
+            number = request.query_params.get("page", "")
+            page = int(number) if number.isascii() and number.isdigit() and len(number) < MAX_NUMBER_DIGITS else 0
+            await asyncio.wrap_future(self.desk.load_file(name, data, source, page))
             self.desk.changed()
         except TimeoutError:
             return PlainTextResponse(f"nothing came for {UPLOAD_PAUSE:g} s", 408)

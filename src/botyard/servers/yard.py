@@ -89,6 +89,8 @@ class Yard:
         """What serves clients, by name, and can be stopped and started."""
         self.is_serving = True
         """Robots get ports."""
+        self._arrived: tuple[int, list[Robot]] = -1, []
+        """Revision of a map that was loaded while the simulator ran, and the robots that came with it."""
         self._patient = patient
         self._equip = equip
         self._program = program
@@ -139,9 +141,12 @@ class Yard:
             self._prepare(robot)
         return robots
 
-    def serve(self, robots: Sequence[Robot]) -> Future[None]:
-        """Open the ports of robots that were added while the simulator runs; PortError when one cannot be had."""
-        return self.hub.background.future(self._open_each(robots), "ports of robots")
+    def serve(self, robots: Sequence[Robot], ports: Mapping[str, int] = MappingProxyType({})) -> Future[None]:
+        """Open the ports of robots that were added while the simulator runs; PortError when one cannot be had.
+
+        Those in `ports`, by name, get theirs if they can be had.
+        """
+        return self.hub.background.future(self._open_each(robots, ports), "ports of robots")
 
     async def _open_each(self, robots: Sequence[Robot], ports: Mapping[str, int] = MappingProxyType({})) -> None:
         """Open the ports of robots: those of these names on these ports, if they can be had."""
@@ -182,6 +187,8 @@ class Yard:
 
     def receive(self, world: World) -> None:
         """A world was loaded while the simulator runs: its robots come, and get ports; the first ones at once, others in portions."""
+        arrived: list[Robot] = []
+        self._arrived = self._feed.last(Subject.MAP), arrived
         try:
             check_robot_count(self.control, sum(p.name not in self.hub.sim.robots for p in world.robots))
         except WorldError as error:
@@ -189,11 +196,18 @@ class Yard:
             return
         if len(world.robots) <= ROBOTS_PER_BATCH:
             robots = self._receive(world.robots)
+            arrived += robots
             if not robots:
                 return
             self.hub.background.start(self._open_for(robots), "ports of robots")
         else:
-            self.hub.background.start(self._receive_many(world.robots), "robots of a map")
+            self.hub.background.start(self._receive_many(world.robots, arrived), "robots of a map")
+
+    @property
+    def arrived(self) -> Sequence[Robot]:
+        """Robots that came with the present map, if that was loaded while the simulator ran."""
+        revision, robots = self._arrived
+        return robots if revision == self._feed.last(Subject.MAP) else ()
 
     def _receive(self, some: Sequence[PlacedRobot]) -> list[Robot]:
         sim = self.hub.sim
@@ -204,7 +218,7 @@ class Yard:
             log.warning("the robots of %s are not all as it says: %s", sim.scene.source, error)
             return [robot for name, robot in sim.robots.items() if name not in before]
 
-    async def _receive_many(self, placed: Sequence[PlacedRobot]) -> None:
+    async def _receive_many(self, placed: Sequence[PlacedRobot], arrived: list[Robot]) -> None:
         sim, revision = self.hub.sim, self._feed.last(Subject.MAP)
         added: list[tuple[Robot, PlacedRobot]] = []
         for first in range(0, len(placed), ROBOTS_PER_BATCH):
@@ -216,6 +230,7 @@ class Yard:
             if len(robots) < len(fresh):
                 fresh = [p for robot in robots for p in fresh if p.name == robot.name]
             added += zip(robots, fresh, strict=False)
+            arrived += robots
             await asyncio.sleep(0)
         for robot, one in added:  # when all are there: a program may be told of other robots
             try:

@@ -114,6 +114,8 @@ class Core(Handle):
         self._devices = devices
         self.crowd = Crowd(engine)
         """Limits the number of bodies that clients can place at one spot."""
+        self._box_placements: dict[str, int] = {}
+        """Number of times that each box of the map was placed, by its name."""
         self._holds: dict[str, list[str]] = {}
         """Sources that hold a body, by its name."""
         self._configured: dict[tuple[str, int], Bundle] = {}
@@ -225,6 +227,8 @@ class Core(Handle):
                 return
             if name in self._robots:
                 self._robots[name]._teleports += 1
+            else:
+                self._box_placements[name] = self._box_placements.get(name, 0) + 1
         engine.submit(name, command, source)
         if self._journal.is_read:  # checked here, too, for speed: mostly there is no listener
             self._note(source, Submit, name, command)
@@ -267,6 +271,12 @@ class Core(Handle):
             self._holds[name] = holders
         self._engine.submit(name, cmd.Hold(bool(holders)), _HOLDING)
         self._note(source, Submit, name, command)
+
+    def placements(self, name: str) -> int:
+        """Number of times that a robot or a box was placed, by whomever. UnknownNameError (a KeyError) when nothing has that name."""
+        self._check_there(name)
+        robot = self._robots.get(name)
+        return self._box_placements.get(name, 0) if robot is None else robot._teleports
 
     def holders(self, name: str) -> tuple[str, ...]:
         """Sources that hold a robot or a box, see `hold`. UnknownNameError (a KeyError) when nothing has that name."""

@@ -19,6 +19,7 @@ from botyard.geometry import Pose
 from botyard.listeners import Listeners
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Described
+from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 
@@ -116,6 +117,14 @@ class RemoveBox(Change):
     """A box of the map was removed."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddBox(Change):
+    """A box was added to the map."""
+
+    name: str
+    box: BoxObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +253,7 @@ class Journal:
 
 __all__ = [
     "API",
+    "AddBox",
     "AddRobots",
     "Attach",
     "Change",

@@ -14,7 +14,7 @@ from typing import Any, Generic
 
 from botyard import arguments
 from botyard.engine import commands as cmd
-from botyard.engine.build import robot_body
+from botyard.engine.build import box_body, robot_body
 from botyard.engine.layout import F8, Grid
 from botyard.errors import ArgumentError, WorldError
 from botyard.feed import Subject
@@ -25,10 +25,10 @@ from botyard.model.library import load_laser
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
-from botyard.names import MAX_NAME, check_name
+from botyard.names import MAX_NAME, body_name, check_name
 from botyard.sim.bodies import Bodies
 from botyard.sim.doubts import doubtful_map, doubtful_places, to_warnings
-from botyard.sim.journal import AddRobots, RemoveBox, RemoveRobots, ReplaceScene, Unserve
+from botyard.sim.journal import AddBox, AddRobots, RemoveBox, RemoveRobots, ReplaceScene, Unserve
 from botyard.sim.placement import FreePlaces, on_trial
 from botyard.sim.programs import Programs
 from botyard.sim.robot import R, Robots
@@ -244,6 +244,36 @@ class Population(Bodies, ABC, Generic[R]):
         doubt = doubtful_map(self.scene, self._engine.grid)
         if doubt is not None:
             self._warn(doubt)
+
+    def add_box(self, box: BoxObject, name: str | None = None) -> str:
+        """Add a box to the map, between two steps. Returns its name.
+
+        Parameters
+        ----------
+        box : BoxObject
+            The box; it begins at its pose.
+        name : str, optional
+            Unique name, 1 to 64 printable characters; else the box's, with a number if that is taken.
+
+        Raises
+        ------
+        WorldError
+            The name is taken, or breaks the rule for names (`botyard.names`).
+        CommandError
+            The pose is out of bounds.
+        ArgumentError
+            `box` is not a BoxObject.
+        """
+        self._check_thread()
+        arguments.instance(box, "box", BoxObject)
+        cmd.check_pose(box.pose)
+        name = self.unique_name(body_name(box.name)) if name is None else name
+        check_name(name)
+        self._engine.add_bodies([(replace(box_body(box), name=name), box.pose)])
+        self._set_boxes([*self.box_names, name], [*self.scene.boxes, box])
+        self.feed.tell(Subject.BODIES)
+        self._note(None, AddBox, name, box)
+        return name
 
     def remove_box(self, name: str) -> None:
         """Remove a box of the map, between two steps. UnknownNameError (a KeyError) when there is none of that name."""

@@ -87,6 +87,11 @@ def _(change: journal.RemoveBox, sim: Simulation, source: str) -> None:
 
 
 @apply.register
+def _(change: journal.AddBox, sim: Simulation, source: str) -> None:
+    sim.add_box(change.box, change.name)
+
+
+@apply.register
 def _(change: journal.ReplaceScene, sim: Simulation, source: str) -> None:
     sim.replace_scene(change.scene)
 

@@ -35,6 +35,7 @@ from botyard.control import (
     Pause,
     Place,
     PressEmergencyStop,
+    Redo,
     ReloadMap,
     Remove,
     Reset,
@@ -44,6 +45,7 @@ from botyard.control import (
     SetSpeed,
     Step,
     SwitchInterface,
+    Undo,
     WritePicture,
 )
 from botyard.control.driving import client_left
@@ -156,6 +158,7 @@ class PageDesk:
         self.question: Question | None = None
         self._audience = audience
         self._graphics = graphics
+        self._last_page = 0
         self._read: dict[str, Robot] = {}
         self._schema = -1
         self._map: msg.MapChanged | None = None
@@ -173,11 +176,13 @@ class PageDesk:
             return ""
         return f"there are {MAX_VIEWERS} {'onlookers' if read_only else 'pages'} already"
 
-    def welcome(self, read_only: bool) -> msg.Welcome:
+    def welcome(self, viewer: Viewer) -> msg.Welcome:
         """First message to a new viewer."""
+        self._last_page += 1
+        viewer.number, read_only = self._last_page, viewer.read_only
         return msg.Welcome(
             version=msg.VERSION, program=f"botyard {__version__}", read_only=read_only, start=self.start,
-            audience="" if read_only else self._audience, graphics=self._graphics,
+            audience="" if read_only else self._audience, graphics=self._graphics, page=viewer.number,
         )  # fmt: skip
 
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
@@ -297,9 +302,10 @@ class PageDesk:
 
     # -- requests
 
-    def caller(self, viewer: Viewer) -> Caller:
+    def caller(self, viewer: Viewer, undo_group: int = 0) -> Caller:
         """The caller of a viewer's operations: all permissions with the token, else read-only."""
-        return Caller(SOURCE, Level.WATCH if viewer.read_only else Level.OWN, "this page", key=viewer)
+        level = Level.WATCH if viewer.read_only else Level.OWN
+        return Caller(SOURCE, level, "this page", key=viewer, undo_group=undo_group)
 
     def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
         """Carry out a request, and answer it; errors are answered and never raised."""
@@ -331,6 +337,8 @@ class PageDesk:
         """Convert the result of an operation to the form of the answer."""
         if isinstance(request, msg.Move):
             return self.source.number
+        if isinstance(request, msg.Undo | msg.Redo):
+            return result
         if isinstance(result, AddedRobots):
             return list(result.robots)
         if isinstance(result, Path):
@@ -362,7 +370,7 @@ class PageDesk:
         make = OPERATIONS.get(type(request))
         if make is None:
             raise WorldError(f"{type(request).__name__} cannot be carried out now")
-        return self.control.do(self.caller(viewer), make(request))
+        return self.control.do(self.caller(viewer, request.group), make(request))
 
     @_do.register
     def _(self, request: msg.Add, viewer: Viewer) -> Any:
@@ -380,12 +388,13 @@ class PageDesk:
         """Load a map by its name. WorldError if it cannot be loaded."""
         return self.control.do(caller, LoadMap(map=name, reserved=False))
 
-    def load_file(self, name: str, data: bytes, source: Hashable) -> Future[bool]:
-        """Load a map or a world from uploaded bytes; `source` is the address of the page. WorldError if it is invalid.
+    def load_file(self, name: str, data: bytes, source: Hashable, page: int = 0) -> Future[bool]:
+        """Load a map or a world from uploaded bytes; `source` is the address of the page, which has this number (`Welcome.page`).
 
-        Call `changed` when the future is done.
+        Call `changed` when the future is done. WorldError if it is invalid.
         """
-        caller = Caller(SOURCE, Level.OWN, "a page", key=("upload", source))
+        sender = next((v for v in self.viewers if v.number == page and not v.read_only), None)
+        caller = Caller(SOURCE, Level.OWN, "a page", key=("upload", source)) if sender is None else self.caller(sender)
         return self.control.do(caller, SendMap(map=name, data=data))
 
     @_do.register
@@ -500,6 +509,8 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.CommandDevice: lambda r: CommandDevice(robot=r.name, device=r.device, command=r.command, value=r.value),
     msg.OdometryErrors: lambda r: SetOdometryErrors(robot=r.name, on=r.on),
     msg.Reset: lambda r: Reset(names=None if r.names is None else tuple(r.names)),
+    msg.Undo: lambda r: Undo(),
+    msg.Redo: lambda r: Redo(),
     msg.Add: lambda r: AddRobot(model=r.model),
     msg.Clone: lambda r: CloneRobots(robots=tuple(r.names)),
     msg.Remove: lambda r: Remove(names=tuple(r.names)),

@@ -250,6 +250,8 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
 }
 """Operation of each request of a session."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
+    "Redo": "people undo what their hands did, on the page; programs know what they did",
+    "Undo": "people undo what their hands did, on the page; programs know what they did",
     "AddEach": "a robot factory makes one for each client (--robot-factory)",
     "AddRobot": "a robot factory makes one for each client (--robot-factory)",
     "AddRobots": "a robot factory makes one for each client (--robot-factory)",

@@ -28,6 +28,8 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
 NOT_OFFERED: Final[Mapping[str, str]] = {
+    "Redo": "people undo what their hands did, on the page; programs know what they did",
+    "Undo": "people undo what their hands did, on the page; programs know what they did",
     "AddEach": "SpawnEntities of simulation_interfaces",
     "AddRobots": "a service call adds one; call it again",
     "ClearMap": "an empty map is loaded by name",

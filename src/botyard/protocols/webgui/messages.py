@@ -11,7 +11,7 @@ import msgspec
 
 from botyard.model.devices import Layer
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Version of the messages; a page of another version is asked to reload."""
 MAX_TEXT: Final = 64 * 1024
 """Size of a request, bytes."""
@@ -33,9 +33,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, kw_only=True, tag_field="type"):
-    """Any request."""
+    """Any request. Requests with the same `group` other than 0 are undone together."""
 
     id: Id = 0
+    group: Id = 0
 
 
 class Hello(Request, tag="hello"):
@@ -179,6 +180,14 @@ class OdometryErrors(Request, tag="odometry_errors"):
     on: bool
 
 
+class Undo(Request, tag="undo"):
+    """Take back what this page did last with bodies or the map. Answered with a line that says what."""
+
+
+class Redo(Request, tag="redo"):
+    """Do again what was undone last. Answered with a line that says what."""
+
+
 class LoadMap(Request, tag="map"):
     """Load another map, for all clients, by its name; an empty name: no map."""
 
@@ -249,7 +258,7 @@ class Debug(Request, tag="debug"):
 AnyRequest = (
     Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add
     | Clone
-    | Remove | Reset | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Reply | Exit | Catalog | Debug
+    | Remove | Reset | Undo | Redo | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Reply | Exit | Catalog | Debug
 )  # fmt: skip
 
 
@@ -289,13 +298,14 @@ class StartOffer(msgspec.Struct, kw_only=True):
 
 
 class Welcome(msgspec.Struct, kw_only=True, tag="welcome", tag_field="type"):
-    """The answer to `Hello`."""
+    """The answer to `Hello`. `page`: number of this page, to be named when a file is sent."""
 
     version: int
     program: str
     read_only: bool
     audience: str = ""
     graphics: Graphics = "full"
+    page: int = 0
     start: StartOffer | None = None
 
 

@@ -95,8 +95,8 @@ class Desk(Protocol):
         """Why there is no room for one more viewer; "" if there is."""
         ...
 
-    def welcome(self, read_only: bool) -> Welcome:
-        """The answer to a viewer's `Hello`."""
+    def welcome(self, viewer: Viewer) -> Welcome:
+        """The answer to a viewer's `Hello`; gives it its number."""
         ...
 
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
@@ -143,6 +143,8 @@ class Viewer:
         self.close_code: int | None = None
         self.close_reason = ""
         self.frames_sent = 0
+        self.number = 0
+        """Number of the page."""
         self._desk = desk
         self._tokens = tokens
         self._began = now
@@ -247,7 +249,7 @@ class Viewer:
         self.ready, self.read_only = True, not admitted
         self.budget = self._admitted(admitted)
         self.view = request.view
-        self.send(self._desk.welcome(self.read_only))
+        self.send(self._desk.welcome(self))
         for text in self._desk.arrived(self):
             self.send_encoded(text)
         self._desk.view_changed(self)

@@ -1,0 +1,469 @@
+"""Parts of the steps of undo (`botyard.control.undo`): bodies that were placed, added or removed, and maps that were replaced.
+
+Taking a part back gives the parts that do it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, ClassVar, Final, Protocol
+
+from botyard.control.bodies import NO_GROUNDS, ROBOTS_PER_BATCH, Remove, check_robot_count
+from botyard.control.caller import Caller
+from botyard.control.parts import Replaced
+from botyard.control.site import Site
+from botyard.control.world import NO_MAPS
+from botyard.engine import commands as cmd
+from botyard.errors import BotyardError
+from botyard.geometry import Pose, compose
+from botyard.model.obstacles import BoxObject
+from botyard.model.robot import RobotSpec
+from botyard.model.world import Program
+from botyard.names import shown
+from botyard.sim.simulation import Robot, Simulation, employ
+
+MAX_NAMED: Final = 3
+"""Bodies that a line names; of more, it says how many."""
+Key = tuple[str, object]
+"""Name and identity (`Site.identity`) of a body."""
+TakingBack = Generator[Any, None, "list[Part]"]
+
+
+class Placements:
+    """How often a client itself has placed each body; what is more was done by others."""
+
+    def __init__(self) -> None:
+        self._own: dict[Key, int] = {}
+
+    def count_own(self, key: Key, number: int) -> None:
+        """The client has placed a body so many times more."""
+        self._own[key] = self._own.get(key, 0) + number
+
+    def by_others(self, sim: Simulation, key: Key) -> int:
+        """How often others have placed a body that is there."""
+        return sim.placements(key[0]) - self._own.get(key, 0)
+
+    def succeed(self, name: str, old: object, new: object, before: int, now: int) -> None:
+        """A body was brought back as another one, which was placed `now` times: of `before`, those by others still count."""
+        self._own[name, new] = now - (before - self._own.pop((name, old), 0))
+
+    def keep(self, keys: Iterable[Key]) -> None:
+        """Forget all other bodies."""
+        wanted = set(keys)
+        self._own = {key: number for key, number in self._own.items() if key in wanted}
+
+
+class Log(Protocol):
+    """What parts use of `botyard.control.undo.Undoing`."""
+
+    def succeed(self, name: str, old: object, new: object, before: int, by: Placements) -> None:
+        """A body was brought back as another one by the client with these placements; it had been placed `before` times."""
+        ...
+
+
+class Part(Protocol):
+    """A part of a step."""
+
+    @property
+    def bodies(self) -> int:
+        """How many bodies it is about."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes of the map that it keeps."""
+        ...
+
+    @property
+    def what(self) -> str:
+        """What was done, for people."""
+        ...
+
+    def touched(self) -> Iterable[Key]:
+        """The bodies whose placements matter to it."""
+        ...
+
+    def absorb(self, other: Part) -> bool:
+        """Take another part of the same step into this one; whether that can be done."""
+        ...
+
+    def rename(self, name: str, old: object, new: object) -> None:
+        """A body was brought back as another one."""
+        ...
+
+    def take_back(self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]) -> TakingBack:
+        """Take it back, in portions. Returns what does it again; `notes` gets what could not be taken back, and why."""
+        ...
+
+
+def described(parts: Sequence[Part]) -> str:
+    """What was done, for people."""
+    return ", ".join(dict.fromkeys(part.what for part in parts))
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(shown(name, 40) for name in names) if len(names) <= MAX_NAMED else f"{len(names)} things"
+
+
+def _note(notes: list[str], names: Sequence[str], one: str, many: str) -> None:
+    if names:
+        notes.append(f"{_names(names)} {one if len(names) == 1 else many}")
+
+
+@dataclass(slots=True)
+class _Spot:
+    """Where a body was: true pose, and for a robot that was sent home its odometry with the frame of it; placements by others so far."""
+
+    body: object
+    pose: Pose
+    odometry: tuple[Pose, Pose] | None
+    others: int
+
+
+def _odometry(sim: Simulation, row: int) -> tuple[Pose, Pose]:
+    """Odometry of a body, and the frame in which that is given."""
+    state = sim.snapshot.state
+    return Pose(*state.odom[row].tolist()), Pose(*state.odom_frame[row].tolist())
+
+
+def _put(sim: Simulation, name: str, pose: Pose, odometry: tuple[Pose, Pose] | None, source: str) -> None:
+    """Put a body at a true pose, and let its odometry say what it said then, with the same error."""
+    if odometry is not None:
+        odom, frame = odometry
+        sim.put(name, compose(frame, odom), source)  # odometry is set where it is right: its frame follows from there
+        sim.submit(name, cmd.SetOdometry(odom), source)
+    sim.put(name, pose, source)
+
+
+@dataclass(slots=True)
+class Placed:
+    """Bodies that were placed: where each was before."""
+
+    spots: dict[str, _Spot]
+    is_home: bool = False
+    """They were sent back where they started, which also set their odometry."""
+    size: ClassVar[int] = 0
+
+    @classmethod
+    def of(cls, control: Site, names: Iterable[str], own: Placements, odometry: bool = False) -> Placed:
+        """Where bodies are now."""
+        sim, spots = control.sim, {}
+        for name in names:
+            row = sim.snapshot.rows.get(name)
+            if row is None or name not in sim.engine.rows:
+                continue
+            body = control.identity(name)
+            pose = Pose(*sim.snapshot.state.pose[row].tolist())
+            robot = odometry and name in sim.robots
+            spots[name] = _Spot(body, pose, _odometry(sim, row) if robot else None, own.by_others(sim, (name, body)))
+        return cls(spots, odometry)
+
+    def changed(self, control: Site, own: Placements) -> Placed:
+        """Those that the client has placed since."""
+        moved = {}
+        for name, spot in self.spots.items():
+            if name in control.sim.engine.rows and control.identity(name) == spot.body:
+                number = own.by_others(control.sim, (name, spot.body)) - spot.others
+                if number:
+                    own.count_own((name, spot.body), number)
+                    moved[name] = spot
+        return Placed(moved, self.is_home)
+
+    @property
+    def bodies(self) -> int:
+        """How many bodies it is about."""
+        return len(self.spots)
+
+    @property
+    def what(self) -> str:
+        """What was done, for people."""
+        return f"{'sending home' if self.is_home else 'moving'} {_names(list(self.spots))}"
+
+    def touched(self) -> Iterable[Key]:
+        """The bodies whose placements matter to it."""
+        return ((name, spot.body) for name, spot in self.spots.items())
+
+    def absorb(self, other: Part) -> bool:
+        """Of a body that is in both, this one counts: it is older."""
+        if not isinstance(other, Placed) or other.is_home != self.is_home:
+            return False
+        self.spots = other.spots | self.spots
+        return True
+
+    def rename(self, name: str, old: object, new: object) -> None:
+        """A body was brought back as another one."""
+        if name in self.spots and self.spots[name].body == old:
+            self.spots[name].body = new
+
+    def take_back(self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]) -> TakingBack:
+        """Put them where they were."""
+        yield None
+        sim = control.sim
+        now = Placed.of(control, self.spots, own, self.is_home)
+        gone, moved, back = [], [], []
+        for name, spot in self.spots.items():
+            if name not in now.spots or now.spots[name].body != spot.body:
+                gone.append(name)
+            elif now.spots[name].others != spot.others:
+                moved.append(name)
+            else:
+                _put(sim, name, spot.pose, spot.odometry, caller.source)
+                back.append(name)
+        _note(notes, gone, "is not there any more", "are not there any more")
+        _note(notes, moved, "was moved by somebody else since and stays", "were moved by somebody else since and stay")
+        return [Placed({name: now.spots[name] for name in back}, self.is_home).changed(control, own)]
+
+
+@dataclass(slots=True)
+class Added:
+    """Bodies that were added."""
+
+    there: dict[str, object]
+    size: ClassVar[int] = 0
+
+    @classmethod
+    def of(cls, control: Site, names: Iterable[str]) -> Added:
+        """Bodies that are there."""
+        return cls({name: control.identity(name) for name in names if name in control.sim.engine.rows})
+
+    @property
+    def bodies(self) -> int:
+        """How many bodies it is about."""
+        return len(self.there)
+
+    @property
+    def what(self) -> str:
+        """What was done, for people."""
+        return f"adding {_names(list(self.there))}"
+
+    def touched(self) -> Iterable[Key]:
+        """The bodies whose placements matter to it."""
+        return self.there.items()
+
+    def absorb(self, other: Part) -> bool:
+        """More of them."""
+        if not isinstance(other, Added):
+            return False
+        self.there |= other.there
+        return True
+
+    def rename(self, name: str, old: object, new: object) -> None:
+        """A body was brought back as another one."""
+        if name in self.there and self.there[name] == old:
+            self.there[name] = new
+
+    def take_back(self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]) -> TakingBack:
+        """Remove them."""
+        yield None
+        rows = control.sim.engine.rows
+        there = [name for name, body in self.there.items() if name in rows and control.identity(name) == body]
+        _note(notes, [n for n in self.there if n not in there], "is gone already", "are gone already")
+        removed = Removed.of(control, there)
+        if there:
+            Remove(names=tuple(there)).perform(control, caller)
+        return [removed]
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What makes another body like one that was removed."""
+
+    body: object
+    model: RobotSpec | BoxObject
+    start: Pose
+    pose: Pose
+    odometry: tuple[Pose, Pose] | None
+    program: Program | None
+    is_served: bool
+    is_ghost: bool
+    spawned: str | None
+    port: int
+    placements: int
+
+
+@dataclass(slots=True)
+class Removed:
+    """Bodies that were removed."""
+
+    kept: dict[str, _Kept]
+    size: ClassVar[int] = 0
+
+    @classmethod
+    def of(cls, control: Site, names: Iterable[str]) -> Removed:
+        """Bodies that are there."""
+        sim, kept = control.sim, {}
+        boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
+        for name in names:
+            robot, row = sim.robots.get(name), sim.snapshot.rows.get(name)
+            if robot is None and name not in boxes:
+                continue
+            model = boxes[name] if robot is None else robot.spec
+            start = model.pose if isinstance(model, BoxObject) else robot.start if robot is not None else Pose()
+            pose = start if row is None else Pose(*sim.snapshot.state.pose[row].tolist())
+            drives = robot is not None and bool(robot.spec.drive) and row is not None
+            kept[name] = _Kept(
+                body=control.identity(name), model=model, start=start, pose=pose,
+                odometry=_odometry(sim, row) if drives and row is not None else None,
+                program=sim.programs.get(name), is_served=sim.is_served(name), is_ghost=robot is not None and robot.is_ghost,
+                spawned=control.spawned.get(name), port=0 if control.grounds is None else control.grounds.port_of(name),
+                placements=sim.placements(name),
+            )  # fmt: skip
+        return cls(kept)
+
+    def gone(self, control: Site) -> Removed:
+        """Those that are not there any more."""
+        return Removed({name: kept for name, kept in self.kept.items() if name not in control.sim.engine.rows})
+
+    @property
+    def bodies(self) -> int:
+        """How many bodies it is about."""
+        return len(self.kept)
+
+    @property
+    def what(self) -> str:
+        """What was done, for people."""
+        return f"removing {_names(list(self.kept))}"
+
+    def touched(self) -> Iterable[Key]:
+        """The bodies whose placements matter to it."""
+        return ((name, kept.body) for name, kept in self.kept.items())
+
+    def absorb(self, other: Part) -> bool:
+        """More of them."""
+        if not isinstance(other, Removed) or self.kept.keys() & other.kept.keys():
+            return False
+        self.kept |= other.kept
+        return True
+
+    def rename(self, name: str, old: object, new: object) -> None:
+        """A body was brought back as another one."""
+        if name in self.kept and self.kept[name].body == old:
+            self.kept[name].body = new
+
+    def take_back(self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]) -> TakingBack:
+        """Add bodies like them, with their names, where they were."""
+        sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
+        back: list[str] = []
+        robots: list[Robot] = []
+        taken = [name for name in self.kept if name in sim.engine.rows]
+        _note(notes, taken, "is the name of something else by now", "are names of other things by now")
+        for _, some in groupby((n for n in self.kept if n not in taken), key=lambda n: id(self.kept[n].model)):
+            names = list(some)
+            for first in range(0, len(names), ROBOTS_PER_BATCH):
+                batch = names[first : first + ROBOTS_PER_BATCH]
+                try:
+                    robots += self._add(control, batch)
+                except BotyardError as error:
+                    notes.append(f"{_names(batch)}: {error}")
+                    continue
+                for name in batch:
+                    self._finish(control, caller, name, log, own)
+                back += batch
+                yield None  # let the world go on
+        try:
+            yield grounds.serve(robots, {name: self.kept[name].port for name in back if self.kept[name].port})
+        except BotyardError as error:  # they are there all the same
+            notes.append(str(error))
+        return [Added.of(control, back)]
+
+    def _add(self, control: Site, names: Sequence[str]) -> list[Robot]:
+        """Add bodies of one model where they were added at first."""
+        sim, model = control.sim, self.kept[names[0]].model
+        if isinstance(model, BoxObject):
+            for name in names:
+                sim.add_box(model, name)
+            return []
+        check_robot_count(control, len(names))
+        grounds = control.part(control.grounds, NO_GROUNDS)
+        return grounds.add_robots(model, [self.kept[name].start for name in names], names)
+
+    def _finish(self, control: Site, caller: Caller, name: str, log: Log, own: Placements) -> None:
+        """Put a body that was added where it was, with what it had."""
+        sim, kept = control.sim, self.kept[name]
+        robot = sim.robots.get(name)
+        if robot is not None:
+            if not kept.is_served:
+                sim.unserve([name])
+            if kept.program is not None:
+                employ(robot, kept.program)
+            if kept.is_ghost:
+                robot.ghost(True, caller.source)
+            if kept.spawned is not None:
+                control.spawned[name] = kept.spawned
+        before = sim.placements(name)
+        _put(sim, name, kept.pose, kept.odometry, caller.source)
+        body = control.identity(name)
+        if body == kept.body:  # boxes: their placements are counted on
+            own.count_own((name, body), sim.placements(name) - before)
+        else:
+            log.succeed(name, kept.body, body, kept.placements, own)
+
+
+@dataclass(slots=True)
+class MapReplaced:
+    """A map that was replaced by another one."""
+
+    replaced: Replaced
+    by: str
+    bodies: ClassVar[int] = 0
+
+    @classmethod
+    def of(cls, control: Site, replaced: Replaced, own: Placements) -> list[Part]:
+        """The map that the present one has replaced, and the robots that it has put elsewhere."""
+        sim, spots = control.sim, {}
+        for name, robot in replaced.robots.items():
+            if sim.robots.get(name) is robot:
+                number = sim.placements(name) - replaced.placements[name]
+                if number:
+                    own.count_own((name, robot), number)
+                    others = own.by_others(sim, (name, robot))
+                    spots[name] = _Spot(robot, replaced.poses[name], None, others)
+        return [cls(replaced, sim.scene.name), Placed(spots)]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the map that it keeps."""
+        scene = self.replaced.scene
+        return 1 + int(scene.segments.nbytes + scene.points.nbytes)
+
+    @property
+    def what(self) -> str:
+        """What was done, for people."""
+        return f"loading {shown(self.by, 60)}" if self.by else "removing the map"
+
+    def touched(self) -> Iterable[Key]:
+        """None: it keeps no bodies."""
+        return ()
+
+    def absorb(self, other: Part) -> bool:
+        """Each is a part of its own."""
+        return False
+
+    def rename(self, name: str, old: object, new: object) -> None:
+        """It keeps no bodies."""
+
+    def take_back(self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]) -> TakingBack:
+        """Put the map before back, with its boxes where they were, and remove the robots that came with the one that goes."""
+        sim = control.sim
+        maps, grounds = control.part(control.maps, NO_MAPS), control.part(control.grounds, NO_GROUNDS)
+        came = [robot.name for robot in grounds.arrived if sim.robots.get(robot.name) is robot]
+        try:
+            yield maps.put_back(self.replaced)
+        except BotyardError as error:
+            notes.append(str(error))
+            return []
+        came = [name for name in came if name in sim.robots]
+        removed = Removed.of(control, came)
+        if came:
+            Remove(names=tuple(came)).perform(control, caller)
+        for name in sim.box_names:
+            if name in self.replaced.poses:
+                sim.put(name, self.replaced.poses[name], caller.source)
+                own.count_own((name, control.identity(name)), 1)
+        present = maps.replaced
+        return [] if present is None else [removed, *MapReplaced.of(control, present, own)]
+
+
+__all__ = ["Added", "MapReplaced", "Part", "Placed", "Placements", "Removed", "described"]
