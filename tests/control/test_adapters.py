@@ -118,7 +118,8 @@ def test_the_page(asked: set[str]) -> None:
             msg.Enable(names=["ann"], on=True), msg.EmergencyStop(names=["ann"], on=True), msg.Joystick(name="ann"),
             msg.CommandDevice(name="ann", device="gripper", command="lift", value=0.5),
             msg.OdometryErrors(name="ann", on=False), msg.Reset(), msg.Add(model="p3dx"), msg.Add(model="p3dx", count=2),
-            msg.Clone(names=["ann"]), msg.Remove(names=["nobody"]), msg.Undo(), msg.Redo(), msg.LoadMap(name="office"), msg.LoadMap(name=""), msg.Reload(),
+            msg.Clone(names=["ann"]), msg.Remove(names=["nobody"]), msg.Undo(), msg.Redo(),
+            msg.LoadMap(name="office"), msg.LoadMap(name=""), msg.Reload(),
             msg.Snapshot(), msg.Interface(name="pioneer", on=True), msg.Exit(),
         ]  # fmt: skip
         assert {type(r) for r in requests} == page.OPERATIONS.keys(), "all that are operations"

@@ -24,6 +24,7 @@ import { Session } from "./stores/session.svelte";
 import { Settings } from "./stores/settings.svelte";
 import { Tools } from "./stores/tools.svelte";
 import { Touch } from "./stores/touch";
+import { Undo } from "./stores/undo";
 import { Viewpoint } from "./stores/viewpoint.svelte";
 import { Camera } from "./view/camera";
 import type { LayerName } from "./view/layers";
@@ -73,6 +74,7 @@ export class App implements Subjects {
   readonly panels: Panels;
   readonly commands: Commands;
   readonly touch: Touch;
+  readonly undo: Undo;
   private pendingSchema: Schema | null = null;
 
   constructor(
@@ -95,12 +97,13 @@ export class App implements Subjects {
     const selection = (this.selection = new Selection(world, roster, (names) => this.selected(names), redraw));
     const viewpoint = (this.viewpoint = new Viewpoint(camera, world, redraw));
     this.tools = new Tools(world, camera, session, notices, redraw);
-    this.drag = new Drag(world, roster, session, redraw);
+    const undo = (this.undo = new Undo(session, notices));
+    this.drag = new Drag(world, roster, session, redraw, undo, notices);
     this.driving = new Driving(selection, roster, session, notices, (command) => connection.request({ type: "drive", ...command }));
-    this.fleet = new Fleet(selection, roster, session, notices, (request) => connection.request(request));
+    this.fleet = new Fleet(selection, roster, session, notices, (request) => connection.request(request), undo.group);
     this.clock = new Clock(session);
     const view = { setFirst: viewpoint.setFirst.bind(viewpoint), setMap: this.setMap.bind(this) };
-    this.maps = new Maps(view, session, notices, () => connection.token, fetch, download);
+    this.maps = new Maps(view, session, notices, () => connection.token, () => session.welcome?.page ?? 0, fetch, download);
     this.capture = new Capture(async (kind) => (await painter.stage?.picture(kind)) ?? null, notices, download);
     this.probe = new Probe(world, camera, session, () => selection.names[0] ?? roster.name(0), redraw);
     this.panels = new Panels(browser.width, session, notices);

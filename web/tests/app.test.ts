@@ -298,10 +298,12 @@ describe("keys", () => {
       expect(app.commands.keyDown(key(name))).toBe(true);
       expect([name, await asked(type)]).toEqual([name, before + 1]);
     }
-    for (const [name, type] of [["p", "reset"], ["r", "reload"]] as const) {
+    for (const [name, type] of [["p", "reset"], ["r", "reload"], ["z", "undo"], ["y", "redo"]] as const) {
       app.commands.keyDown(key(name, { ctrl: true }));
       expect(await asked(type)).toBe(1);
     }
+    app.commands.keyDown(key("Z", { ctrl: true, shift: true }));
+    expect(await asked("redo")).toBe(2);
     expect(app.commands.keyDown(key("F7"))).toBe(false);
     expect(app.commands.keyDown(key(" ", { onButton: true }))).toBe(false);
     expect(app.commands.keyDown(key("p", { elsewhere: true }))).toBe(false);

@@ -28,7 +28,7 @@ describe("maps", () => {
     const saved: [Blob, string][] = [];
     const maps = new Maps(
       { setMap: (m) => void shown.map.push(m), setFirst: (v) => void shown.view.push(v) },
-      simulator, notices, () => "secret",
+      simulator, notices, () => "secret", () => 4,
       (url, init) => {
         asked.push([url, init ?? {}]);
         return answers[url.split("?")[0]]();
@@ -80,13 +80,13 @@ describe("maps", () => {
     answers.upload = () => Promise.resolve(new Response("ok"));
     expect(await maps.upload([new File(["x"], "a b.map")])).toBe(true);
     expect(await maps.upload([new File(["image: i.pgm"], "lab.yaml"), new File(["P5"], "i.pgm")])).toBe(true);
-    expect(asked.map(([url]) => url)).toEqual(["upload?name=a%20b.map", "upload?name=lab.zip"]);
+    expect(asked.map(([url]) => url)).toEqual(["upload?name=a%20b.map&page=4", "upload?name=lab.zip&page=4"]);
     expect(Object.keys(unzipSync(new Uint8Array(await (asked[1][1].body as Blob).arrayBuffer())))).toEqual(["lab.yaml", "i.pgm"]);
     const huge = { name: "huge.map", size: MAX_UPLOAD + 1, arrayBuffer: () => Promise.reject(new Error("it was read")) } as unknown as File;
     expect(await maps.upload([huge])).toBe(false);
     answers.upload = () => Promise.resolve(new Response("line 3: no map", { status: 422 }));
     expect(await maps.upload([new File(["x"], "bad.map")])).toBe(false);
-    expect(notices.said).toEqual(["a b.map loaded", "lab.zip loaded", "!huge.map: 64 MiB; at most 64 MiB are taken", "!line 3: no map"]);
+    expect(notices.said).toEqual(["a b.map loaded [undo]", "lab.zip loaded [undo]", "!huge.map: 64 MiB; at most 64 MiB are taken", "!line 3: no map"]);
   });
 
   it("of the simulator are loaded by name", async () => {

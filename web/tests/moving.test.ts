@@ -5,6 +5,7 @@ import { Driving } from "../src/stores/driving";
 import { Fleet } from "../src/stores/fleet";
 import { AT_ONCE, batches, wrap } from "../src/stores/ports";
 import { Roster } from "../src/stores/roster.svelte";
+import { TOGETHER, Undo } from "../src/stores/undo";
 import { World } from "../src/view/world";
 import { FakeNotices, FakeSimulator, frame, schema, settle } from "./storefakes";
 
@@ -24,7 +25,9 @@ function held(names = ["r0", "r1", "r2"]) {
   put(names);
   const simulator = new FakeSimulator();
   const redraw = vi.fn();
-  return { world, roster, simulator, redraw, put, drag: new Drag(world, roster, simulator, redraw) };
+  const notices = new FakeNotices();
+  const undo = new Undo(simulator, notices);
+  return { world, roster, simulator, redraw, put, notices, undo, drag: new Drag(world, roster, simulator, redraw, undo, notices) };
 }
 
 describe("bodies in hand", () => {
@@ -34,7 +37,7 @@ describe("bodies in hand", () => {
     drag.moveTo(0.5, 1);
     expect(simulator.asked).toEqual([
       { type: "hold", names: ["r0", "r1"], on: true },
-      { type: "move", to: [{ name: "r0", x: 100.5, y: 201, th: 0 }, { name: "r1", x: 101.5, y: 201, th: 0 }] },
+      { type: "move", to: [{ name: "r0", x: 100.5, y: 201, th: 0 }, { name: "r1", x: 101.5, y: 201, th: 0 }], group: 1 },
     ]); // prettier-ignore
     world.setFrame(frame([[0, 0, 0], [1, 0, 0], [2, 0, 0]])); // prettier-ignore
     expect([world.pose(0), world.pose(2)]).toEqual([[0.5, 1, 0], [2, 0, 0]]); // prettier-ignore
@@ -143,6 +146,27 @@ describe("bodies in hand", () => {
     expect(world.dragged.size).toBe(0);
   });
 
+  it("are put back in one step: all moves of a drag, and nudges that come quickly one after the other", () => {
+    const { drag, simulator, notices } = held();
+    drag.grab([0, 1], 0);
+    for (let i = 1; i < 4; i++) {
+      drag.moveTo(i, 0);
+      vi.advanceTimersByTime(2 * MOVE_PERIOD);
+    }
+    drag.drop(true);
+    drag.grab([0], 0);
+    drag.moveTo(1, 0);
+    drag.drop(true);
+    for (const wait of [10, TOGETHER, 10]) {
+      drag.nudge([0], 0.1, 0);
+      vi.advanceTimersByTime(wait);
+    }
+    const groups = simulator.of("move").map((m) => m.group);
+    expect([...new Set(groups)]).toEqual([1, 2, 3, 4]);
+    expect(groups.at(-3)).toBe(groups.at(-2));
+    expect(notices.said).toEqual(["2 moved [undo]"]);
+  });
+
   it("many are several messages", async () => {
     const { drag, simulator } = held(Array.from({ length: AT_ONCE + 1 }, (_, i) => `r${i}`));
     drag.grab([...Array(AT_ONCE + 1).keys()], 0);
@@ -213,6 +237,24 @@ describe("driving", () => {
   });
 });
 
+describe("undo", () => {
+  it("asks the simulator, says what it has done, and ends what is offered", async () => {
+    const simulator = new FakeSimulator();
+    const notices = new FakeNotices();
+    const undo = new Undo(simulator, notices);
+    simulator.answers.undo = "undone: moving r0";
+    simulator.answers.redo = new Error("nothing to do again");
+    await undo.undo();
+    await undo.redo();
+    expect(simulator.asked.map((a) => a.type)).toEqual(["undo", "redo"]);
+    expect(notices.said).toEqual(["withdrawn", "undone: moving r0", "withdrawn"]);
+    const first = undo.groupOfKeys("nudge r0", 0);
+    expect([undo.groupOfKeys("nudge r0", 900), undo.groupOfKeys("nudge r1", 950)]).toEqual([first, first + 1]);
+    await undo.undo();
+    expect(undo.groupOfKeys("nudge r1", 960)).toBe(first + 2); // not a part of what was just undone
+  });
+});
+
 describe("all that is selected", () => {
   const made = (names: string[], robots = ["r0", "r1", "r2"]) => {
     const roster = new Roster();
@@ -220,7 +262,7 @@ describe("all that is selected", () => {
     const selection = { names, set: (next: string[]) => void (selection.names = next) };
     const simulator = new FakeSimulator();
     const notices = new FakeNotices();
-    return { selection, simulator, notices, fleet: new Fleet(selection, roster, simulator, notices, (r) => simulator.request(r)) };
+    return { selection, simulator, notices, fleet: new Fleet(selection, roster, simulator, notices, (r) => simulator.request(r), () => 7) };
   };
 
   it("is cloned, if it is a robot, and the clones are selected", async () => {
@@ -242,7 +284,8 @@ describe("all that is selected", () => {
     simulator.answers.remove = new Error("no");
     await fleet.removeAll(["r1"]);
     expect(simulator.of("remove").map((r) => r.names.length)).toEqual([AT_ONCE, 2, 1, 1]);
-    expect(notices.said).toEqual([`${AT_ONCE + 2} removed`, "r0 removed"]);
+    expect(simulator.of("remove").every((r) => r.group === 7)).toBe(true);
+    expect(notices.said).toEqual([`${AT_ONCE + 2} removed [undo]`, "r0 removed [undo]"]);
   });
 
   it("commands an actuator, and sends no empty field", async () => {

@@ -48,6 +48,12 @@ export class FakeNotices {
   say(text: string, bad = false): void {
     this.said.push(bad ? `!${text}` : text);
   }
+  offer(text: string): void {
+    this.say(`${text} [undo]`);
+  }
+  withdraw(): void {
+    this.said.push("withdrawn");
+  }
   fail(error: unknown): void {
     this.say(error instanceof Error ? error.message : String(error), true);
   }
@@ -105,7 +111,7 @@ export function detail(name: string, v = 0, w = 0): Detail {
 }
 
 export function welcome(more: Partial<Welcome> = {}): Welcome {
-  return { type: "welcome", version: VERSION, program: "botyard", read_only: false, audience: "", graphics: "full", start: null, ...more };
+  return { type: "welcome", version: VERSION, program: "botyard", read_only: false, audience: "", graphics: "full", page: 1, start: null, ...more };
 }
 
 /** The bytes of a frame that has poses only (layout: src/botyard/protocols/webgui/frames.py). */

@@ -49,6 +49,16 @@ describe("notices", () => {
     expect(notices.toasts.length).toBe(1);
   });
 
+  it("offer to take back what was done last, and only that", () => {
+    const notices = new Notices();
+    notices.offer("two removed");
+    notices.say("beside it");
+    notices.offer("three moved");
+    expect(notices.toasts.map((t) => [t.text, t.undo])).toEqual([["beside it", false], ["three moved", true]]); // prettier-ignore
+    notices.withdraw();
+    expect(notices.toasts.map((t) => t.text)).toEqual(["beside it"]);
+  });
+
   it("are few: the oldest gives way", () => {
     const notices = new Notices();
     for (let i = 0; i < 9; i++) notices.say(String(i));

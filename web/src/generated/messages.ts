@@ -16,6 +16,7 @@ export interface Hello {
   version?: number;
   view?: View;
   id?: number;
+  group?: number;
 }
 
 /** Change the view. The sensors of selected robots are read, as for a client. */
@@ -23,6 +24,7 @@ export interface SetView {
   type: "view";
   view: View;
   id?: number;
+  group?: number;
 }
 
 /** Acknowledge a frame that was drawn; not answered. */
@@ -30,18 +32,21 @@ export interface Ack {
   type: "ack";
   number: number;
   id?: number;
+  group?: number;
 }
 
 /** Pause the simulation. */
 export interface Pause {
   type: "pause";
   id?: number;
+  group?: number;
 }
 
 /** Resume the simulation. */
 export interface Run {
   type: "run";
   id?: number;
+  group?: number;
 }
 
 /** Do `count` steps, then pause. */
@@ -49,6 +54,7 @@ export interface Step {
   type: "step";
   count?: number;
   id?: number;
+  group?: number;
 }
 
 /** Set the ratio of simulated to wall time; 0 is as fast as possible. */
@@ -56,6 +62,7 @@ export interface Speed {
   type: "speed";
   factor: number;
   id?: number;
+  group?: number;
 }
 
 /** Hold bodies by hand, or let go: held ones stand still while they are dragged. */
@@ -64,6 +71,7 @@ export interface Hold {
   names: string[];
   on: boolean;
   id?: number;
+  group?: number;
 }
 
 /** A body and its true pose. */
@@ -79,6 +87,7 @@ export interface Move {
   type: "move";
   to: Placement[];
   id?: number;
+  group?: number;
 }
 
 /** Drive a robot, m/s and rad/s; it stops unless the message is repeated (watchdog). `on` false ends driving. */
@@ -90,6 +99,7 @@ export interface Drive {
   vy?: number;
   on?: boolean;
   id?: number;
+  group?: number;
 }
 
 /** Enable or disable the motors of robots. */
@@ -98,6 +108,7 @@ export interface Enable {
   names: string[];
   on: boolean;
   id?: number;
+  group?: number;
 }
 
 /** Press or release the emergency-stop buttons of robots. */
@@ -106,6 +117,7 @@ export interface EmergencyStop {
   names: string[];
   on: boolean;
   id?: number;
+  group?: number;
 }
 
 /** State of the joystick that is plugged into a robot, for its client to read: −1 … 1 to the right and forward. */
@@ -117,6 +129,7 @@ export interface Joystick {
   button1?: boolean;
   button2?: boolean;
   id?: number;
+  group?: number;
 }
 
 /** A command to an actuator of a robot: one of those in `DeviceReading.commands`, in SI units. */
@@ -127,6 +140,7 @@ export interface CommandDevice {
   command: string;
   value: number;
   id?: number;
+  group?: number;
 }
 
 /** Add robots or obstacles; without a pose, at the next free place. */
@@ -139,6 +153,7 @@ export interface Add {
   y?: number | null;
   th?: number;
   id?: number;
+  group?: number;
 }
 
 /** Add a robot or obstacle of the same model beside each of these. */
@@ -146,6 +161,7 @@ export interface Clone {
   type: "clone";
   names: string[];
   id?: number;
+  group?: number;
 }
 
 /** Remove robots or obstacles. */
@@ -153,6 +169,7 @@ export interface Remove {
   type: "remove";
   names: string[];
   id?: number;
+  group?: number;
 }
 
 /** Put robots (without names: all) back where they started, with odometry zero. */
@@ -160,6 +177,7 @@ export interface Reset {
   type: "reset";
   names?: string[] | null;
   id?: number;
+  group?: number;
 }
 
 /** Switch the odometry errors of a robot on or off. */
@@ -168,6 +186,21 @@ export interface OdometryErrors {
   name: string;
   on: boolean;
   id?: number;
+  group?: number;
+}
+
+/** Take back what this page did last with bodies or the map. Answered with a line that says what. */
+export interface Undo {
+  type: "undo";
+  id?: number;
+  group?: number;
+}
+
+/** Do again what was undone last. Answered with a line that says what. */
+export interface Redo {
+  type: "redo";
+  id?: number;
+  group?: number;
 }
 
 /** Load another map, for all clients, by its name; an empty name: no map. */
@@ -175,12 +208,14 @@ export interface LoadMap {
   type: "map";
   name: string;
   id?: number;
+  group?: number;
 }
 
 /** Read the present map's file again. */
 export interface Reload {
   type: "reload";
   id?: number;
+  group?: number;
 }
 
 /** Save a picture in the working directory of the simulator. */
@@ -188,6 +223,7 @@ export interface Snapshot {
   type: "snapshot";
   name?: string;
   id?: number;
+  group?: number;
 }
 
 /** Start or stop one of the simulator's interfaces. */
@@ -196,6 +232,7 @@ export interface Interface {
   name: string;
   on: boolean;
   id?: number;
+  group?: number;
 }
 
 /** Robots chosen in the start dialog. */
@@ -215,6 +252,7 @@ export interface Start {
   verbose?: boolean;
   warn_unsupported?: boolean;
   id?: number;
+  group?: number;
 }
 
 /** Answer the question of `Status`: go on, or end. */
@@ -222,18 +260,21 @@ export interface Reply {
   type: "reply";
   go_on: boolean;
   id?: number;
+  group?: number;
 }
 
 /** End the simulator; also sent when the start dialog is cancelled. */
 export interface Exit {
   type: "exit";
   id?: number;
+  group?: number;
 }
 
 /** List models and maps: answered with `CatalogResult`. */
 export interface Catalog {
   type: "catalog";
   id?: number;
+  group?: number;
 }
 
 /** Show structures of the engine: answered with `DebugResult`. */
@@ -246,6 +287,7 @@ export interface Debug {
   x1?: number;
   y1?: number;
   id?: number;
+  group?: number;
 }
 
 /** A request was carried out. */
@@ -278,7 +320,7 @@ export interface StartOffer {
   warn_unsupported: boolean;
 }
 
-/** The answer to `Hello`. */
+/** The answer to `Hello`. `page`: number of this page, to be named when a file is sent. */
 export interface Welcome {
   type: "welcome";
   version: number;
@@ -286,6 +328,7 @@ export interface Welcome {
   read_only: boolean;
   audience: string;
   graphics: "full" | "lite" | "none";
+  page: number;
   start: StartOffer | null;
 }
 
@@ -453,11 +496,11 @@ export interface DebugResult {
   names: string[];
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Reply | Exit | Catalog | Debug;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | Undo | Redo | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Reply | Exit | Catalog | Debug;
 
 export type Push = Welcome | Started | Schema | MapChanged | Status | Details | Log | Ok | Failed;
 
-export const VERSION = 3;
+export const VERSION = 4;
 export const FRAME_VERSION = 1;
 export const FRAME_MAGIC = 1380342082;
 export const MAP_MAGIC = 1347246402;

@@ -13,7 +13,8 @@ export type Action =
 
 export type Simple =
   | "pause" | "step" | "faster" | "slower" | "home" | "follow" | "cancel" | "remove" | "clone" | "selectAll" | "help"
-  | "load" | "reset" | "snapshot" | "sequence" | "exit" | "add" | "measure" | "log" | "sidebar" | "stop" | "reload" | "save"; // prettier-ignore
+  | "load" | "reset" | "snapshot" | "sequence" | "exit" | "add" | "measure" | "log" | "sidebar" | "stop" | "reload" | "save"
+  | "undo" | "redo"; // prettier-ignore
 
 export interface Key {
   key: string;
@@ -23,8 +24,10 @@ export interface Key {
 }
 
 const CTRL: Record<string, Simple> = {
-  l: "load", s: "save", p: "reset", f: "snapshot", g: "sequence", q: "exit", a: "selectAll", d: "clone", r: "reload",
+  l: "load", s: "save", p: "reset", f: "snapshot", g: "sequence", q: "exit", a: "selectAll", d: "clone", r: "reload", z: "undo", y: "redo",
 }; // prettier-ignore
+
+const CTRL_SHIFT: Record<string, Simple> = { z: "redo" };
 
 const PLAIN: Record<string, Simple> = {
   " ": "pause", p: "pause", ".": "step", "]": "faster", "[": "slower", h: "home", Home: "home", c: "follow", Escape: "cancel",
@@ -42,7 +45,10 @@ const ARROWS: Record<string, [number, number]> = { ArrowUp: [0, -60], ArrowDown:
 /** What a key does; `selected`: a body is selected, `drives`: one that the arrows drive. */
 export function actionOf(k: Key, selected: boolean, drives: boolean): Action | null {
   const lower = k.key.length === 1 ? k.key.toLowerCase() : k.key;
-  if (k.ctrl) return CTRL[lower] && !k.shift && !k.alt ? { do: CTRL[lower] } : null;
+  if (k.ctrl) {
+    const what = (k.shift ? CTRL_SHIFT : CTRL)[lower];
+    return what && !k.alt ? { do: what } : null;
+  }
   if (k.alt) {
     for (const [name, d] of Object.entries(DEBUG)) if (d.key === lower) return { do: "debug", debug: name as DebugName };
     return null;
@@ -94,7 +100,9 @@ export const HELP: [string, [string, string][]][] = [
       ["Space, p", "pause, go on"],
       [".", "one step"],
       ["[ ]", "slower, faster"],
-      ["Ctrl-P", "all back to where they started"],
+      ["Ctrl-P", "all back to where they started; asks while clients are connected"],
+      ["Ctrl-Z", "undo what this page did last with bodies or the map"],
+      ["Ctrl-Shift-Z, Ctrl-Y", "do it again"],
       ["Ctrl-L", "load a map or a world"],
       ["Ctrl-S", "save the world as a scenario"],
       ["Ctrl-R", "read the map's file again"],

@@ -9,15 +9,16 @@ import type { Fleet } from "./fleet";
 import type { Log } from "./log.svelte";
 import type { Maps } from "./maps.svelte";
 import type { Panels } from "./panels.svelte";
-import type { Asks, Redraw } from "./ports";
+import type { Asks, Redraw, Says } from "./ports";
 import type { Probe } from "./probe.svelte";
 import type { Roster } from "./roster.svelte";
 import type { Selection } from "./selection.svelte";
 import type { Settings } from "./settings.svelte";
 import type { Tools } from "./tools.svelte";
+import type { Undo } from "./undo";
 import type { Viewpoint } from "./viewpoint.svelte";
 
-/** Removing more than these is asked about: nothing brings them back. */
+/** Removing more than these is asked about: clients of robots that are brought back have to connect again. */
 export const ASK_ABOVE = 5;
 
 /** All whom commands are about. */
@@ -33,9 +34,11 @@ export interface Subjects {
   readonly probe: Probe;
   readonly roster: Roster;
   readonly selection: Selection;
-  readonly session: Asks;
+  readonly session: Asks & { readonly stats: { clients: number } | null; readonly readOnly: boolean };
+  readonly notices: Says;
   readonly settings: Settings;
   readonly tools: Tools;
+  readonly undo: Undo;
   readonly viewpoint: Viewpoint;
 }
 
@@ -58,7 +61,7 @@ export class Commands {
     private cancelGesture: () => boolean,
     private redraw: Redraw,
   ) {
-    const { capture, clock, fleet, log, maps, panels, roster, selection, session, tools, viewpoint } = on;
+    const { capture, clock, fleet, log, maps, panels, roster, selection, session, tools, undo, viewpoint } = on;
     this.table = {
       pause: () => clock.togglePause(),
       step: () => clock.step(),
@@ -72,7 +75,9 @@ export class Commands {
       selectAll: () => selection.set(roster.robotNames),
       help: () => panels.open("help"),
       load: () => panels.open("map"),
-      reset: () => session.ask({ type: "reset", names: null }, "all back to where they started"),
+      reset: () => (session.stats?.clients && !session.readOnly ? panels.open("reset") : this.reset()),
+      undo: () => undo.undo(),
+      redo: () => undo.redo(),
       reload: () => session.ask({ type: "reload" }, "map read again"),
       snapshot: () => capture.save("png", clock.info.time),
       save: () => maps.save(clock.info.time),
@@ -120,6 +125,12 @@ export class Commands {
     const { selection, panels, fleet } = this.on;
     if (selection.names.length > ASK_ABOVE) panels.open("remove");
     else if (selection.names.length) void fleet.removeAll([...selection.names]);
+  }
+
+  /** All back to where they started. */
+  async reset(): Promise<void> {
+    const { session, notices } = this.on;
+    if ((await session.ask({ type: "reset", names: null })) !== undefined) notices.offer("all back to where they started");
   }
 
   private stop(): void {

@@ -2,7 +2,7 @@
 
 import type { Placement } from "../generated/messages";
 import type { World } from "../view/world";
-import { AT_ONCE, batches, wrap, type Asks, type Pose, type Redraw } from "./ports";
+import { AT_ONCE, batches, wrap, type Asks, type Pose, type Redraw, type Says } from "./ports";
 import type { Roster } from "./roster.svelte";
 
 /** Moves are sent no more often than every so many ms. */
@@ -14,12 +14,15 @@ interface Grabbed {
   row: number;
   /** Where each was when it was grabbed. */
   from: Map<number, Pose>;
+  /** All moves of it are undone together. */
+  group: number;
 }
 
 /** Bodies in hand while rows get other numbers: by name. */
 export interface Held {
   main: string;
   from: Map<string, Pose>;
+  group: number;
 }
 
 export class Drag {
@@ -35,6 +38,8 @@ export class Drag {
     private roster: Pick<Roster, "name" | "namesOf">,
     private session: Asks & { mayTouch(): boolean },
     private redraw: Redraw,
+    private steps: { group(): number; groupOfKeys(about: string, now: number): number },
+    private notices: Says,
   ) {}
 
   get isHolding(): boolean {
@@ -42,7 +47,7 @@ export class Drag {
   }
 
   grab(rows: number[], row: number): void {
-    this.grabbed = { rows, row, from: new Map(rows.map((r) => [r, this.world.pose(r)])) };
+    this.grabbed = { rows, row, from: new Map(rows.map((r) => [r, this.world.pose(r)])), group: this.steps.group() };
     void this.hold(this.roster.namesOf(rows), true);
   }
 
@@ -84,13 +89,13 @@ export class Drag {
     // many bodies are many messages, and come less often
     const to = this.placements();
     this.lastMove = performance.now() + (to.length / AT_ONCE) * MOVE_PERIOD;
-    void this.move(to);
+    void this.move(to, this.grabbed?.group ?? 0);
   }
 
   /** Put bodies somewhere; messages have a limit, so there may be several. The number of the last answer's frame. */
-  private async move(to: Placement[]): Promise<number | undefined> {
+  private async move(to: Placement[], group: number): Promise<number | undefined> {
     let number: number | undefined;
-    for (const some of batches(to)) number = await this.session.ask<number>({ type: "move", to: some });
+    for (const some of batches(to)) number = await this.session.ask<number>({ type: "move", to: some, group });
     return number;
   }
 
@@ -100,7 +105,8 @@ export class Drag {
     this.grabbed = null;
     clearTimeout(this.moveTimer);
     if (!keep) for (const [row, from] of grabbed.from) this.world.dragged.set(row, from);
-    this.moveAndRelease(this.placements());
+    this.moveAndRelease(this.placements(), grabbed.group);
+    if (keep && grabbed.rows.length > 1) this.notices.offer(`${grabbed.rows.length} moved`);
     void this.hold(this.roster.namesOf(grabbed.rows), false);
   }
 
@@ -124,14 +130,14 @@ export class Drag {
       return { name: this.roster.name(row), x: at[0] + ox, y: at[1] + oy, th: at[2] };
     });
     this.redraw();
-    this.moveAndRelease(to);
+    this.moveAndRelease(to, this.steps.groupOfKeys(`nudge ${rows.join()}`, performance.now()));
   }
 
   /** Put bodies somewhere. Frames after the answer's show them there; until then, or until the next such move, the hand's word counts. */
-  private moveAndRelease(to: Placement[]): void {
+  private moveAndRelease(to: Placement[], group: number): void {
     const serial = ++this.serial;
     this.release = null;
-    void this.move(to).then((number) => {
+    void this.move(to, group).then((number) => {
       if (serial !== this.serial) return;
       this.release = number ?? -1;
       this.redraw();
@@ -148,7 +154,9 @@ export class Drag {
   /** What is in hand, by name: to be asked before rows get other numbers. */
   held(): Held | null {
     const { grabbed } = this;
-    return grabbed && { main: this.roster.name(grabbed.row), from: new Map([...grabbed.from].map(([row, at]) => [this.roster.name(row), at])) };
+    if (!grabbed) return null;
+    const from = new Map([...grabbed.from].map(([row, at]) => [this.roster.name(row), at]));
+    return { main: this.roster.name(grabbed.row), from, group: grabbed.group };
   }
 
   /** Other robots came or went, and the origin moved by (dx, dy): the hand goes on holding what it held, under its new numbers. */
@@ -160,7 +168,7 @@ export class Drag {
       const now = this.world.rows.get(name);
       if (now !== undefined) from.set(now, [x - dx, y - dy, th]);
     }
-    this.grabbed = row === undefined ? null : { rows: [...from.keys()], row, from };
+    this.grabbed = row === undefined ? null : { rows: [...from.keys()], row, from, group: held.group };
     if (!this.grabbed) void this.hold(this.roster.namesOf([...from.keys()]), false);
   }
 }

@@ -12,6 +12,7 @@ export class Fleet {
     private session: Asks,
     private notices: Says,
     private request: (request: Ask) => Promise<unknown>,
+    private group: () => number,
   ) {}
 
   /** Those of the selection that drive. */
@@ -21,8 +22,9 @@ export class Fleet {
 
   async removeAll(names: readonly string[]): Promise<void> {
     let gone = 0;
-    for (const some of batches(names)) if ((await this.session.ask({ type: "remove", names: some })) !== undefined) gone += some.length;
-    if (gone) this.notices.say(gone === 1 ? `${shown(names[0])} removed` : `${gone} removed`);
+    const group = this.group();
+    for (const some of batches(names)) if ((await this.session.ask({ type: "remove", names: some, group })) !== undefined) gone += some.length;
+    if (gone) this.notices.offer(gone === 1 ? `${shown(names[0])} removed` : `${gone} removed`);
   }
 
   /** Clone the selected robots, and select the clones. */

@@ -34,6 +34,7 @@ export class Maps {
     private session: Asks,
     private notices: Says,
     private token: () => string,
+    private page: () => number,
     private fetch: Fetch,
     private download: Download,
   ) {}
@@ -81,7 +82,10 @@ export class Maps {
 
   /** Load a map that the simulator has; "": none. */
   async load(name: string): Promise<void> {
-    await this.work(`loading ${shown(name)}`, () => this.session.ask({ type: "map", name }, name ? `${name} loaded` : "no map any more"));
+    await this.work(`loading ${shown(name)}`, async () => {
+      const done = await this.session.ask({ type: "map", name });
+      if (done !== undefined) this.notices.offer(name ? `${name} loaded` : "no map any more");
+    });
   }
 
   /** Send a map or world: one file, or several that belong together, as one .zip. Whether it was taken. */
@@ -91,8 +95,8 @@ export class Maps {
       const size = files.reduce((sum, f) => sum + f.size, 0);
       if (size > MAX_UPLOAD) throw new Error(`${name}: ${(size / 2 ** 20).toFixed(0)} MiB; at most ${MAX_UPLOAD / 2 ** 20} MiB are taken`);
       const file = files.length === 1 ? files[0] : await bundle(files);
-      await this.get(`upload?name=${encodeURIComponent(name)}`, { method: "POST", body: file });
-      this.notices.say(`${name} loaded`);
+      await this.get(`upload?name=${encodeURIComponent(name)}&page=${this.page()}`, { method: "POST", body: file });
+      this.notices.offer(`${name} loaded`);
     });
   }
 

@@ -7,6 +7,8 @@ export interface Toast {
   number: number;
   text: string;
   bad: boolean;
+  /** It tells of something that a button beside it takes back. */
+  undo: boolean;
 }
 
 /** Characters of a message. */
@@ -14,14 +16,28 @@ export const MAX_TOAST = 400;
 /** Messages at a time; the oldest gives way. */
 export const MAX_TOASTS = 4;
 
+/** Seconds for which a message offers to take something back. */
+export const OFFERED = 8;
+
 export class Notices implements Says {
   toasts = $state.raw<Toast[]>([]);
   private next = 0;
 
-  say(text: string, bad = false, seconds = bad ? 7 : 3.5): void {
-    const toast = { number: this.next++, text: shown(text, MAX_TOAST), bad };
+  say(text: string, bad = false, seconds = bad ? 7 : 3.5, undo = false): void {
+    if (undo) this.withdraw(); // undo takes back what was done last
+    const toast = { number: this.next++, text: shown(text, MAX_TOAST), bad, undo };
     this.toasts = [...this.toasts.slice(1 - MAX_TOASTS), toast];
     setTimeout(() => (this.toasts = this.toasts.filter((t) => t !== toast)), seconds * 1000);
+  }
+
+  /** Say something that can be taken back. */
+  offer(text: string): void {
+    this.say(text, false, OFFERED, true);
+  }
+
+  /** What can be taken back is another thing now: messages that offer it go. */
+  withdraw(): void {
+    if (this.toasts.some((t) => t.undo)) this.toasts = this.toasts.filter((t) => !t.undo);
   }
 
   fail(error: unknown): void {

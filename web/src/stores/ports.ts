@@ -10,6 +10,8 @@ export interface Asks {
 /** Shows messages at the edge of the window. */
 export interface Says {
   say(text: string, bad?: boolean, seconds?: number): void;
+  /** Say something that can be taken back, with a button for that. */
+  offer(text: string): void;
   fail(error: unknown): void;
 }
 
