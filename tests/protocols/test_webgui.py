@@ -43,8 +43,8 @@ class Desk:
     def no_room(self, read_only: bool) -> str:
         return self.full
 
-    def welcome(self, read_only: bool) -> messages.Welcome:
-        return messages.Welcome(version=messages.VERSION, program="test", read_only=read_only)
+    def welcome(self, viewer: Viewer) -> messages.Welcome:
+        return messages.Welcome(version=messages.VERSION, program="test", read_only=viewer.read_only)
 
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
         return [b'{"type":"first"}']
