@@ -17,6 +17,7 @@ from botyard.interfaces import discovery
 from botyard.interfaces.interface import Carrier, Interface, Option, Switch
 from botyard.interfaces.registry import BUILT_IN, parse_choice
 from botyard.protocols.ambf.link import PORT as AMBF_PORT
+from botyard.protocols.foxglove import PORT as FOXGLOVE_PORT
 from botyard.protocols.rosbridge import PORT as ROSBRIDGE_PORT
 from botyard.protocols.tcpros import MASTER_PORT
 
@@ -217,6 +218,15 @@ ROSBRIDGE: Final = replace(
         carrier=Carrier.WEBSOCKET, port=ROSBRIDGE_PORT,
         is_asked=lambda o: o.rosbridge is not None, asking={"rosbridge": ROSBRIDGE_PORT},
         fields={"port": "rosbridge", "token": "rosbridge_token", "distro": "ros_distro", **_ROS_FIELDS},
+    ),
+    clients=100,
+)  # fmt: skip
+FOXGLOVE: Final = replace(
+    _built_in(
+        "foxglove", "live data for Foxglove and Lichtblick", serve=lambda run, it: run.ros.foxglove_switch(it),
+        carrier=Carrier.WEBSOCKET, port=FOXGLOVE_PORT,
+        is_asked=lambda o: o.foxglove is not None, asking={"foxglove": FOXGLOVE_PORT},
+        fields={"port": "foxglove", "token": "foxglove_token", "distro": "ros_distro", **_ROS_FIELDS},
     ),
     clients=100,
 )  # fmt: skip

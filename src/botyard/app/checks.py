@@ -62,7 +62,11 @@ def check_options(o: RunOptions) -> None:
         from botyard.controllers.registry import find_controller
 
         find_controller(o.controller)
-    for option, token in (("--gui-token", o.gui_token), ("--rosbridge-token", o.rosbridge_token)):
+    for option, token in (
+        ("--gui-token", o.gui_token),
+        ("--rosbridge-token", o.rosbridge_token),
+        ("--foxglove-token", o.foxglove_token),
+    ):
         if token is None or (not token and option == "--gui-token") or _is_token(token):
             continue
         raise CommandLineError(

@@ -447,6 +447,16 @@ class RunOptions:
         ROS, "--rosbridge-token", world=False, serve=True, metavar="TEXT",
         help="Clients of rosbridge must show this token: ws://host:9090/?token=TEXT. Pages of any site may come with it.",
     )
+    foxglove: int | None = option(
+        ROS, "--foxglove", kind=Whole(0, 65535), world=False, serve=True, metavar="[PORT]", bare=8765,
+        help="Serve Foxglove and Lichtblick: topics, transforms, parameters and services; no ROS is needed. "
+        "[port 8765 if none is given; 0: any free port]",
+        about="Port of Foxglove's WebSocket protocol (usually 8765); 0: any free port.",
+    )
+    foxglove_token: str | None = option(
+        ROS, "--foxglove-token", world=False, serve=True, metavar="TEXT",
+        help="Clients of --foxglove must show this token: ws://host:8765/?token=TEXT. Pages of any site may come with it.",
+    )
     ros_domain_id: int | None = option(
         ROS, "--ros-domain-id", kind=Whole(0, 232), world=False, serve=True, metavar="N",
         help="The same, instead of ROS_DOMAIN_ID.",

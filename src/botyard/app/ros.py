@@ -14,18 +14,21 @@ from botyard.app.options import RunOptions
 from botyard.errors import BotyardError, CommandLineError, PeerError, RosMasterError
 from botyard.interfaces.interface import Interface, Switch
 from botyard.names import shown
-from botyard.protocols.rosbridge import PORT
+from botyard.protocols.foxglove import PORT as FOXGLOVE_PORT
+from botyard.protocols.rosbridge import PORT as ROSBRIDGE_PORT
 from botyard.protocols.tcpros import MASTER_PORT
 from botyard.waits import telling
 
 if TYPE_CHECKING:
     from botyard.interfaces.ambf import Ambf
     from botyard.interfaces.ambf.link import Link
+    from botyard.interfaces.ros.foxglove import Foxglove
     from botyard.interfaces.ros.graph import RosGraph
     from botyard.interfaces.ros.rosbridge import Rosbridge
     from botyard.interfaces.ros.transport import Transport
     from botyard.model.scene import Scene
     from botyard.protocols.ros_messages.types import Types
+    from botyard.servers.foxglove import FoxglovePump
     from botyard.servers.pump import TcpPump
     from botyard.servers.ros1 import Ros1
     from botyard.servers.ros1master import Ros1Master
@@ -66,6 +69,7 @@ class RosInterfaces:
         self._ros2: Ros2 | None = None
         self._zenoh: Ros2Zenoh | None = None
         self._rosbridge: tuple[Rosbridge, RosbridgePump] | None = None
+        self._foxglove: tuple[Foxglove, FoxglovePump] | None = None
 
     # -- what turns them on and off
 
@@ -97,6 +101,17 @@ class RosInterfaces:
             return None if self._rosbridge is None else self._rosbridge[1].address
 
         return Switch(interface.about, False, start, self.stop_rosbridge, interface.lacks, address)
+
+    def foxglove_switch(self, interface: Interface) -> Switch:
+        """Foxglove and Lichtblick."""
+
+        async def start() -> None:
+            await self.start_foxglove(interface)
+
+        def address() -> tuple[str, int] | None:
+            return None if self._foxglove is None else self._foxglove[1].address
+
+        return Switch(interface.about, False, start, self.stop_foxglove, interface.lacks, address)
 
     def link_switch(self, interface: Interface) -> Switch:
         """AMBF's objects without ROS."""
@@ -393,7 +408,7 @@ class RosInterfaces:
         bridge = Rosbridge(graph.types, graph.stamp)
         carried = replace(interface, session=bridge.session)
         pump = RosbridgePump(carried, {"token": o.rosbridge_token}, hub, self._yard.control)
-        await pump.start(o.bind_to_address, PORT if o.rosbridge is None else o.rosbridge)
+        await pump.start(o.bind_to_address, ROSBRIDGE_PORT if o.rosbridge is None else o.rosbridge)
         self._rosbridge = bridge, pump
         self._join(bridge)
         self._yard.interfaces["rosbridge"].on = True
@@ -407,9 +422,45 @@ class RosInterfaces:
             await pump.stop()  # first: goals of clients that go are cancelled by services of the bridge
             self._withdraw(bridge)
 
+    async def start_foxglove(self, interface: Interface) -> None:
+        """Serve clients of Foxglove's protocol.
+
+        Raises
+        ------
+        PortError
+            The port is taken.
+        """
+        from botyard.interfaces.ros.foxglove import Foxglove
+        from botyard.servers.foxglove import FoxglovePump
+
+        o, hub = self._o, self._yard.hub
+        made = Foxglove(self.graph(), hub)
+        pump = FoxglovePump(
+            replace(interface, session=made.session), {"token": o.foxglove_token}, hub, self._yard.control
+        )
+        try:
+            await pump.start(o.bind_to_address, FOXGLOVE_PORT if o.foxglove is None else o.foxglove)
+        except BaseException:
+            made.close()
+            raise
+        self._foxglove = made, pump
+        self._join(made)
+        self._yard.interfaces["foxglove"].on = True
+        log.info("foxglove: ws://%s:%d", *pump.address)
+
+    async def stop_foxglove(self) -> None:
+        """Close the port, and disconnect the clients."""
+        found, self._foxglove = self._foxglove, None
+        if found is not None:
+            made, pump = found
+            await pump.stop()
+            self._withdraw(made)
+            made.close()
+
     async def close(self) -> None:
         """Stop all ROS interfaces."""
         await self.stop_link()
+        await self.stop_foxglove()
         await self.stop_rosbridge()
         if self._ambf is not None:
             self._ambf.close()

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from botyard import elementwise
-from botyard.devices.devicetable import DeviceTable
 from botyard.engine.layout import F8, I1, I8
-from botyard.engine.tables import NOBODY, Column, Row, cell
+from botyard.engine.tables import NOBODY, Column, Row, Table, cell
 from botyard.model.devices import Device, Field, PioneerFields, RosMessage
-from botyard.model.objects import Described
 from botyard.model.readings import ChargeState
-from botyard.model.robot import BatterySpec, RobotSpec
+from botyard.model.robot import BatterySpec
 from botyard.model.rosmessages import OWN
 from botyard.units import TWO_PI, to_int_saturated
 
@@ -34,7 +32,7 @@ DOCK_ANGLE: Final = math.radians(30)
 """… and within this angle of the dock's heading, rad."""
 
 
-class Batteries(DeviceTable):
+class Batteries(Table):
     """The batteries of all robots.
 
     Attributes
@@ -71,11 +69,6 @@ class Batteries(DeviceTable):
     motor_power: F8
     charge_power: F8
     shutdown: F8
-
-    @classmethod
-    def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """One for each robot."""
-        return set(robots)
 
     def __init__(self) -> None:
         super().__init__()

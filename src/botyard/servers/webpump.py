@@ -37,6 +37,8 @@ MAX_REPLIES: Final = 1000
 """Most messages that are sent in one iteration of the event loop."""
 MAX_ANSWER: Final = 16 << 20
 """Longest content of an answer to an HTTP request, bytes."""
+WRONG_PROTOCOL: Final = 1002
+"""A WebSocket's closing status: protocol error; before it was accepted, a client sees HTTP's 403."""
 TOO_MANY: Final = 1013
 """A WebSocket's closing status: try again later (RFC 6455, registry of close codes)."""
 
@@ -118,11 +120,14 @@ class WebSocketPump(_WebPump):
         Longest messages of a client, and of its session, bytes.
     bounds_output : bool
         Sessions bound what waits for their clients themselves: they are told what a client has sent also while it does not read.
+    subprotocols : tuple of str
+        Subprotocols, the best one first: a client must propose one of them (RFC 6455, section 4.2.2). Empty: there is none.
     """
 
     longest_received = MAX_MESSAGE
     longest_sent = MAX_UNREAD
     bounds_output = False
+    subprotocols: tuple[str, ...] = ()
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
         route = WebSocketRoute("/{path:path}", self._socket)
@@ -132,7 +137,15 @@ class WebSocketPump(_WebPump):
 
     async def _socket(self, socket: WebSocket) -> None:
         try:
-            await socket.accept()
+            offered = socket.scope.get("subprotocols") or []
+            chosen = next((name for name in self.subprotocols if name in offered), None)
+            if self.subprotocols and chosen is None:
+                self.warn(
+                    f"refused: expected a client of {' or '.join(self.subprotocols)}, found {shown(', '.join(offered), 100)}"
+                )
+                await socket.close(WRONG_PROTOCOL, "the subprotocol is not known")
+                return
+            await socket.accept(subprotocol=chosen)
             source = str(socket.state.caller.source)
             if not self.has_room(source):
                 self.refused(source)

@@ -22,6 +22,7 @@ from botyard.interfaces.ros.worldoffers import WorldOffers
 from botyard.model.world import THING
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import NODE, PROFILES, Profile, graph_name
+from botyard.protocols.ros_messages.parameters import Value
 from botyard.protocols.ros_messages.robot import RobotTopics
 from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import Types
@@ -156,6 +157,10 @@ class RosGraph:
     def node(self) -> str:
         """Name of the world's node."""
         return self._world.node
+
+    def parameters(self) -> dict[str, Value]:
+        """ROS 2 parameters of the world's node: motion limits of every robot, and ``use_sim_time``."""
+        return self._world_offers.values()
 
     # -- transports
 

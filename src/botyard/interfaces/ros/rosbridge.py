@@ -9,12 +9,12 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
 from botyard.control.fence import Fence
-from botyard.errors import BotyardError, PeerError
+from botyard.errors import PeerError
 from botyard.interfaces.interface import Door
+from botyard.interfaces.ros.answering import answer_call
 from botyard.interfaces.ros.rosapi import PREFIX, Rosapi
 from botyard.interfaces.ros.rosbridge_actions import ClientActions
 from botyard.interfaces.ros.rosbridge_goals import SEND, Goals
@@ -191,27 +191,11 @@ class _Serving:
 
     def call(self, values: Any, answer: Answer) -> None:
         """Serve a call."""
-        request = self._bridge.values.message(values, f"{self.type_name}_Request")
-        response = self.service.serve(request)
-        if isinstance(response, Future):
-            response.add_done_callback(lambda done: self._fence.run(self._answer_later, done, answer))
-        else:
-            answer(True, self._plain(response))
-
-    def _plain(self, response: Any) -> dict[str, Any]:
-        return self._bridge.values.plain(response, f"{self.type_name}_Response")
-
-    def _answer_later(self, done: Future[Any], answer: Answer) -> None:
-        """A response that took longer is there."""
-        try:
-            values = self._plain(done.result())
-        except BotyardError as error:
-            answer(False, shown(error, MAX_TEXT))
-        except BaseException:
-            answer(False, "internal error")
-            raise
-        else:
-            answer(True, values)
+        bridge, name = self._bridge.values, self.type_name
+        request = bridge.message(values, f"{name}_Request")
+        answer_call(
+            self.service, request, lambda response: bridge.plain(response, f"{name}_Response"), answer, self._fence
+        )
 
     def close(self) -> None:
         """Close the service."""

@@ -82,7 +82,7 @@ class WorldOffers:
         self._members = members
         self._robots = robots
         self.lines = LogLines()
-        self.parameters = Parameters(context.profile.world_node, context.types, self._parameters)
+        self.parameters = Parameters(context.profile.world_node, context.types, self.values)
         self.steps: ActionServer | None = None
 
     def member(self) -> Member:
@@ -159,7 +159,7 @@ class WorldOffers:
             listen("load_map", "String", self._load, "another map or world", LoadMap),
         ]
 
-    def _parameters(self) -> dict[str, Value]:
+    def values(self) -> dict[str, Value]:
         """ROS 2 parameters of the world's node: motion limits of every robot, and ``use_sim_time``."""
         found = self._c.parameters(None)
         for member in self._members.values():

@@ -321,10 +321,19 @@ class Types:
         return [(constant, value) for constant, _, value in self._ros2.fielddefs[full(name)][0]]
 
     def definition2(self, name: str) -> str:
-        """Full text of a ROS 2 message's definition; empty for parts of actions. KeyError when it is not known."""
-        if full(name).split("/")[1] != "msg":  # rosbags writes those of messages only
+        """Full text of the ROS 2 definition of a message, request or response; empty for parts of actions. KeyError when it is not known."""
+        store = self._ros2
+        package, kind, plain = full(name).split("/", 2)
+        if kind == "msg":
+            return str(store.generate_msgdef(full(name), ros_version=2)[0])
+        if kind == "action":
             return ""
-        return str(self._ros2.generate_msgdef(full(name), ros_version=2)[0])
+        as_message = f"{package}/msg/{plain}"  # rosbags writes definitions of messages only
+        store.fielddefs[as_message] = store.fielddefs[full(name)]
+        try:
+            return str(store.generate_msgdef(as_message, ros_version=2)[0])
+        finally:
+            del store.fielddefs[as_message]
 
     def filled(self, name: str, fields: Mapping[str, Any]) -> Any:
         """A message of a ROS 2 type with these fields; all others are zero or empty."""

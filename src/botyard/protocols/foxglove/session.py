@@ -1,0 +1,503 @@
+"""Sans-I/O session of one client of Foxglove's WebSocket protocol.
+
+What goes wrong is told to the client as a status, which Foxglove shows in its list of problems. Nothing that a client sends ends the
+connection. A client that does not read costs at most `MAX_WAITING`: of each topic the newest messages are kept.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, Final, Protocol
+
+from botyard.errors import BotyardError, PeerError
+from botyard.names import shown
+from botyard.protocols.foxglove import operations as op
+
+MAX_MESSAGE: Final = 1 << 20
+"""Longest message of a client, bytes."""
+MAX_WAITING: Final = 16 << 20
+"""Most bytes of messages that wait for a client; the newest message is kept whatever its size."""
+MAX_ANSWERS: Final = 1000
+"""Most answers that wait for a client; beyond that it is disconnected."""
+MAX_ANSWER_SIZE: Final = 64 << 20
+"""Most characters and bytes of them."""
+MAX_LISTED: Final = 1000
+"""Most subscriptions, advertised channels or names of parameters of a client."""
+MAX_CALLS: Final = 100
+"""Most service calls of a client that are not answered yet."""
+MAX_TEXT: Final = 300
+"""Longest text of an error, characters."""
+ENCODINGS: Final = ("cdr", "json")
+"""Forms of what clients publish and call services with."""
+CAPABILITIES: Final = ("clientPublish", "connectionGraph", "parameters", "parametersSubscribe", "services", "time")
+Wire = str | bytes
+Answer = Callable[[bool, Any], None]
+"""Takes whether a call has succeeded, and the response's bytes or a text that says why not."""
+
+
+class Level(IntEnum):
+    """Levels of statuses."""
+
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+
+
+class Bus(Protocol):
+    """Topics, services and parameters, as sessions see them. Every method may raise a `BotyardError`, which the client is told."""
+
+    @property
+    def session_id(self) -> str:
+        """Differs from run to run: clients forget what they know of another one."""
+        ...
+
+    @property
+    def time_ns(self) -> int:
+        """The present time, ns."""
+        ...
+
+    def channels(self) -> list[op.Channel]:
+        """All topics."""
+        ...
+
+    def services(self) -> list[op.Service]:
+        """All services."""
+        ...
+
+    def subscribe(self, client: FoxgloveSession, channel: int) -> None:
+        """Deliver a channel's messages (`FoxgloveSession.deliver`), the last one of a latched topic at once."""
+        ...
+
+    def unsubscribe(self, client: FoxgloveSession, channel: int) -> None:
+        """Stop delivering them."""
+        ...
+
+    def publish(self, client: FoxgloveSession, channel: op.ClientChannel, payload: bytes) -> None:
+        """A message of a topic that the client advertises."""
+        ...
+
+    def listens(self, topic: str) -> bool:
+        """Whether anybody listens to a topic."""
+        ...
+
+    def call(self, client: FoxgloveSession, call: op.ServiceCall, answer: Answer) -> None:
+        """Call a service; `answer` is called once, now or later, unless this raises."""
+        ...
+
+    def parameters(self, client: FoxgloveSession) -> Mapping[str, op.Parameter]:
+        """All parameters."""
+        ...
+
+    def set_parameter(self, client: FoxgloveSession, parameter: op.Parameter) -> None:
+        """Set a parameter."""
+        ...
+
+    def connections(self) -> Mapping[str, list[dict[str, Any]]]:
+        """Fields of ``connectionGraphUpdate``: who publishes, subscribes and serves what."""
+        ...
+
+    def leave(self, client: FoxgloveSession) -> None:
+        """The client has gone, with all that it had."""
+        ...
+
+
+class Subscription:
+    """A subscription of a client, and its messages that wait."""
+
+    __slots__ = ("channel", "id", "queue")
+
+    def __init__(self, ident: int, channel: int) -> None:
+        self.id, self.channel = ident, channel
+        self.queue: deque[bytes] = deque()
+
+
+class FoxgloveSession:
+    """Session of one client.
+
+    Parameters
+    ----------
+    bus : Bus
+        Topics, services and parameters.
+    name : str
+        The server's name, which Foxglove shows.
+    wake : callable
+        There is something to send.
+    warn : callable
+        Takes a line for the log.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        name: str,
+        wake: Callable[[], None] = lambda: None,
+        warn: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self._bus, self._wake, self._warn = bus, wake, warn
+        self._answers: deque[Wire] = deque()
+        self._answer_size = 0
+        self._new_channels = {channel.id: channel for channel in bus.channels()}
+        self._new_services = {service.id: service for service in bus.services()}
+        self._gone_channels: list[int] = []
+        self._gone_services: list[int] = []
+        self._subscriptions: dict[int, Subscription] = {}
+        self._by_channel: dict[int, Subscription] = {}
+        self._order: deque[Subscription] = deque()
+        self._size = 0
+        self._advertised: dict[int, op.ClientChannel] = {}
+        self._calls: set[tuple[int, int]] = set()
+        self._followed: set[str] | None = set()
+        """Names of parameters whose changes it wants; None: of all."""
+        self._known: dict[str, Any] = {}
+        self._parameters_stale = False
+        self._graph: Mapping[str, list[dict[str, Any]]] | None = None
+        self._graph_stale = False
+        self._time, self._time_sent = bus.time_ns, -1
+        self.is_closed = False
+        self._say(
+            "serverInfo", name=name, capabilities=CAPABILITIES, supportedEncodings=ENCODINGS, metadata={}, sessionId=bus.session_id
+        )  # fmt: skip
+
+    # -- see `botyard.interfaces.interface.Session`
+
+    def receive_data(self, data: bytes, now: float) -> None:
+        """Process one message of the WebSocket: JSON begins with a brace, binary messages with an opcode below it."""
+        if self.is_closed:
+            return
+        try:
+            if len(data) > MAX_MESSAGE:
+                raise PeerError(f"foxglove: expected at most {MAX_MESSAGE} bytes, found {len(data)}")
+            if data[:1].isspace() or data[:1] == b"{":
+                self._act(op.read_text(data))
+                return
+            found = op.read_binary(data)
+            if isinstance(found, op.ServiceCall):
+                self._call(found)
+            else:
+                self._publish(found)
+        except BotyardError as error:
+            self.status(Level.ERROR, shown(error, MAX_TEXT))
+
+    def data_to_send(self) -> Wire:
+        """The next message, a text or bytes; empty if there is none."""
+        if self._answers:
+            answer = self._answers.popleft()
+            self._answer_size -= len(answer)
+            return answer
+        if self.is_closed:
+            return b""
+        news = self._news()
+        if news:
+            return news
+        if self._time != self._time_sent:
+            self._time_sent = self._time
+            return op.time_message(self._time)
+        if self._order:
+            data = self._order.popleft().queue.popleft()
+            self._size -= len(data)
+            return data
+        return b""
+
+    def _news(self) -> Wire:
+        """What has changed of what there is: all together, whenever the client reads."""
+        if self._gone_channels:
+            gone, self._gone_channels = self._gone_channels, []
+            return op.text_of("unadvertise", channelIds=gone)
+        if self._gone_services:
+            gone, self._gone_services = self._gone_services, []
+            return op.text_of("unadvertiseServices", serviceIds=gone)
+        if self._new_channels:
+            channels, self._new_channels = [*self._new_channels.values()], {}
+            return op.text_of("advertise", channels=channels)
+        if self._new_services:
+            services, self._new_services = [*self._new_services.values()], {}
+            return op.text_of("advertiseServices", services=services)
+        if self._parameters_stale:
+            self._parameters_stale = False
+            changed = self._changed_parameters()
+            if changed:
+                return op.text_of("parameterValues", parameters=changed)
+        if self._graph_stale and self._graph is not None:
+            self._graph_stale = False
+            fields = self._changed_graph(self._graph)
+            if any(fields.values()):
+                return op.text_of("connectionGraphUpdate", **fields)
+        return b""
+
+    def next_timer(self) -> float | None:
+        """No timer."""
+        return None
+
+    def handle_timer(self, now: float) -> None:
+        """Nothing."""
+
+    def on_snapshot(self, now: float) -> None:
+        """A step is done: time has changed. Topics are published by the graph."""
+        self._time = self._bus.time_ns
+
+    def close(self) -> None:
+        """The connection has ended."""
+        self.is_closed = True
+        self._bus.leave(self)
+        for waiting in (
+            self._answers, self._order, self._subscriptions, self._by_channel, self._advertised, self._calls,
+            self._new_channels, self._new_services, self._gone_channels, self._gone_services, self._known,
+        ):  # fmt: skip
+            waiting.clear()
+        self._size = self._answer_size = 0
+        self._graph = None
+
+    # -- what the bus calls
+
+    def deliver(self, channel: int, data: bytes, time_ns: int, queue: int) -> None:
+        """A message of a subscribed channel; `queue` of them may wait for the client to read."""
+        to = self._by_channel.get(channel)
+        if to is None:
+            return
+        data = op.message_head(to.id, time_ns) + data
+        if len(to.queue) >= max(1, queue):
+            self._size -= len(to.queue.popleft())  # its place in the order is taken by the next one
+        else:
+            self._order.append(to)
+        to.queue.append(data)
+        self._size += len(data)
+        while self._size > MAX_WAITING and len(self._order) > 1:
+            self._size -= len(self._order.popleft().queue.popleft())
+        self._wake()
+
+    def advertise(self, channel: op.Channel) -> None:
+        """There is a new topic."""
+        self._new_channels[channel.id] = channel
+        self._wake()
+
+    def unadvertise(self, channel: int) -> None:
+        """A topic has gone, with the subscription of it."""
+        to = self._by_channel.get(channel)
+        if to is not None:
+            self._forget(to)
+        if self._new_channels.pop(channel, None) is None:
+            self._gone_channels.append(channel)
+            self._wake()
+
+    def advertise_service(self, service: op.Service) -> None:
+        """There is a new service."""
+        self._new_services[service.id] = service
+        self._wake()
+
+    def unadvertise_service(self, service: int) -> None:
+        """A service has gone."""
+        if self._new_services.pop(service, None) is None:
+            self._gone_services.append(service)
+            self._wake()
+
+    def parameters_changed(self) -> None:
+        """Parameters may have changed: the client gets those that have, and that it has asked for."""
+        if self._followed is None or self._followed:
+            self._parameters_stale = True
+            self._wake()
+
+    def _changed_parameters(self) -> list[op.Parameter]:
+        now, known = self._bus.parameters(self), self._known
+        self._known = {name: p.value for name, p in now.items()}
+        return [p for name, p in now.items() if self._follows(name) and (name not in known or known[name] != p.value)]
+
+    def connections_changed(self) -> None:
+        """Publishers, subscribers or services have come or gone: the client gets the difference, if it has asked."""
+        if self._graph is not None:
+            self._graph_stale = True
+            self._wake()
+
+    def _changed_graph(self, old: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[Any]]:
+        now = self._graph = self._bus.connections()
+        before = {key: {entry["name"]: entry for entry in entries} for key, entries in old.items()}
+        fields: dict[str, list[Any]] = {
+            key: [entry for entry in entries if before.get(key, {}).get(entry["name"]) != entry] for key, entries in now.items()
+        }  # fmt: skip
+        names = {key: {entry["name"] for entry in entries} for key, entries in now.items()}
+        topics = "publishedTopics", "subscribedTopics"
+        gone = {n for key in topics for n in before.get(key, {})} - {n for key in topics for n in names[key]}
+        # a topic that is still published or still subscribed to stays; the part that has no one any more is said as an empty list
+        for key, ids in zip(topics, ("publisherIds", "subscriberIds"), strict=True):
+            fields[key] += [{"name": n, ids: []} for n in before.get(key, {}) if n not in names[key] and n not in gone]
+        services = {*before.get("advertisedServices", {})} - names["advertisedServices"]
+        return {**fields, "removedTopics": sorted(gone), "removedServices": sorted(services)}
+
+    def status(self, level: Level, text: str) -> None:
+        """Tell the client what is wrong."""
+        self._say("status", level=int(level), message=text)
+
+    # -- operations
+
+    def _act(self, operation: op.AnyOperation) -> None:
+        match operation:
+            case op.Subscribe(subscriptions=wishes):
+                for wish in wishes:
+                    self._try(self._subscribe, wish)
+            case op.Unsubscribe(subscription_ids=ids):
+                for ident in ids:
+                    self._try(self._unsubscribe, ident)
+            case op.Advertise(channels=channels):
+                for channel in channels:
+                    self._try(self._advertise, channel)
+            case op.Unadvertise(channel_ids=ids):
+                for ident in ids:
+                    if self._advertised.pop(ident, None) is None:
+                        self.status(Level.WARNING, f"unadvertise: channel {ident} is not advertised")
+            case op.GetParameters(parameter_names=names, id=ident):
+                self._tell_parameters(names, ident)
+            case op.SetParameters(parameters=parameters, id=ident):
+                self._set_parameters(parameters, ident)
+            case op.SubscribeParameters(parameter_names=names):
+                self._follow(names)
+            case op.UnsubscribeParameters(parameter_names=names):
+                self._unfollow(names)
+            case op.SubscribeGraph():
+                self._graph, self._graph_stale = {}, True
+                self._wake()
+            case op.UnsubscribeGraph():
+                self._graph = None
+            case op.FetchAsset():
+                raise PeerError("foxglove: this server has no assets")
+
+    def _try(self, act: Callable[[Any], None], item: Any) -> None:
+        """One of several: what is wrong with it keeps nothing from the others."""
+        try:
+            act(item)
+        except BotyardError as error:
+            self.status(Level.WARNING, shown(error, MAX_TEXT))
+
+    def _subscribe(self, wish: op.SubscriptionRequest) -> None:
+        if not op.is_id(wish.id):
+            raise PeerError(f"foxglove: subscribe: expected an id of 32 bits, found {wish.id}")
+        if wish.id in self._subscriptions:
+            raise PeerError(f"foxglove: subscribe: there is a subscription {wish.id} already")
+        if wish.channel_id in self._by_channel:
+            raise PeerError(f"foxglove: subscribe: channel {wish.channel_id} is subscribed to already")
+        if len(self._subscriptions) >= MAX_LISTED:
+            raise PeerError(f"foxglove: expected at most {MAX_LISTED} subscriptions")
+        made = Subscription(wish.id, wish.channel_id)
+        self._subscriptions[made.id] = self._by_channel[made.channel] = made
+        try:
+            self._bus.subscribe(self, made.channel)
+        except BotyardError:
+            self._forget(made)
+            raise
+
+    def _unsubscribe(self, ident: int) -> None:
+        found = self._subscriptions.get(ident)
+        if found is None:
+            raise PeerError(f"foxglove: unsubscribe: there is no subscription {ident}")
+        self._forget(found)
+        self._bus.unsubscribe(self, found.channel)
+
+    def _forget(self, one: Subscription) -> None:
+        self._subscriptions.pop(one.id, None)
+        self._by_channel.pop(one.channel, None)
+        self._size -= sum(map(len, one.queue))
+        if one.queue:
+            one.queue.clear()
+            self._order = deque(s for s in self._order if s is not one)
+
+    def _advertise(self, channel: op.ClientChannel) -> None:
+        if len(self._advertised) >= MAX_LISTED:
+            raise PeerError(f"foxglove: expected at most {MAX_LISTED} advertised channels")
+        if channel.encoding not in ENCODINGS:
+            raise PeerError(
+                f"foxglove: advertise: expected one of {', '.join(ENCODINGS)}, found {shown(channel.encoding)}"
+            )
+        if channel.id in self._advertised:
+            raise PeerError(f"foxglove: advertise: there is a channel {channel.id} already")
+        if not self._bus.listens(channel.topic):
+            self.status(Level.WARNING, f"nobody listens to {shown(channel.topic, MAX_TEXT)}")
+        self._advertised[channel.id] = channel
+
+    def _publish(self, message: op.ClientMessage) -> None:
+        channel = self._advertised.get(message.channel)
+        if channel is None:
+            raise PeerError(f"foxglove: channel {message.channel} is not advertised")
+        self._bus.publish(self, channel, message.payload)
+
+    def _call(self, call: op.ServiceCall) -> None:
+        key = call.service, call.call
+
+        def answer(is_good: bool, found: Any) -> None:
+            if key not in self._calls:
+                return
+            self._calls.discard(key)
+            if is_good:
+                self._answer(op.service_response(call, call.encoding, found))
+            else:
+                self._failed(call, str(found))
+
+        if call.encoding not in ENCODINGS:
+            self._failed(call, f"expected one of {', '.join(ENCODINGS)}, found {shown(call.encoding)}")
+        elif key in self._calls:
+            self._failed(call, "a call of this id is not answered yet")
+        elif len(self._calls) >= MAX_CALLS:
+            self._failed(call, f"expected at most {MAX_CALLS} calls that are not answered yet")
+        else:
+            self._calls.add(key)
+            try:
+                self._bus.call(self, call, answer)
+            except BotyardError as error:
+                answer(False, shown(error, MAX_TEXT))
+
+    def _failed(self, call: op.ServiceCall, text: str) -> None:
+        self._say("serviceCallFailure", serviceId=call.service, callId=call.call, message=text)
+
+    # -- parameters
+
+    def _tell_parameters(self, names: Sequence[str], ident: str | None) -> None:
+        known = self._bus.parameters(self)
+        # those that are not set are left out, as the specification says
+        chosen = [known[n] for n in dict.fromkeys(names[:MAX_LISTED]) if n in known] if names else [*known.values()]
+        self._say("parameterValues", parameters=chosen, **({} if ident is None else {"id": ident}))
+
+    def _set_parameters(self, parameters: Sequence[op.Parameter], ident: str | None) -> None:
+        for parameter in parameters[:MAX_LISTED]:
+            self._try(lambda p: self._bus.set_parameter(self, p), parameter)
+        if ident is not None:
+            self._tell_parameters([p.name for p in parameters], ident)
+
+    def _follow(self, names: Sequence[str]) -> None:
+        self._known = {name: p.value for name, p in self._bus.parameters(self).items()}
+        if not names:
+            self._followed = None
+        elif self._followed is not None:
+            if len(self._followed) + len(names) > MAX_LISTED:
+                raise PeerError(f"foxglove: expected at most {MAX_LISTED} names of parameters")
+            self._followed.update(names)
+
+    def _unfollow(self, names: Sequence[str]) -> None:
+        if not names:
+            self._followed = set()
+        elif self._followed is None:
+            self._followed = {*self._bus.parameters(self)} - {*names}
+        else:
+            self._followed.difference_update(names)
+
+    def _follows(self, name: str) -> bool:
+        return self._followed is None or name in self._followed
+
+    # -- answers
+
+    def _say(self, operation: str, **fields: Any) -> None:
+        self._answer(op.text_of(operation, **fields))
+
+    def _answer(self, data: Wire) -> None:
+        if self.is_closed:
+            return
+        if len(self._answers) >= MAX_ANSWERS or self._answer_size >= MAX_ANSWER_SIZE:
+            self._warn(
+                f"foxglove: {len(self._answers)} answers wait for a client that does not read them: it is disconnected"
+            )
+            self.close()
+            return
+        self._answers.append(data)
+        self._answer_size += len(data)
+        self._wake()
+
+
+__all__ = ["CAPABILITIES", "ENCODINGS", "MAX_MESSAGE", "MAX_WAITING", "Bus", "FoxgloveSession", "Level", "Subscription"]
