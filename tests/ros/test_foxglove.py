@@ -143,3 +143,20 @@ def test_it_is_switched_off_and_on(served: Running) -> None:
         served.do(SwitchInterface(interface="foxglove", on=True))
         wait(lambda: "foxglove" in served.interfaces)
     assert len({*sessions}) == 2
+
+
+def test_the_layout_names_what_there_is() -> None:
+    """Topics, services and frames of the layout in examples, with the robot of the how-to page."""
+    layout = json.loads((HERE.parents[1] / "examples/foxglove/one-robot.json").read_text("utf-8"))["configById"]
+    sim = botyard.Simulation.load("office", seed=1)
+    sim.add_robot("p3dx-sh", "ann")
+    with botyard.serve(sim, port=0, page=False, discovery=False, foxglove=0) as served, opened(served) as one:
+        told: dict[str, Any] = {}
+        while len(told) < 3:
+            found = json.loads(one.recv(PATIENCE))
+            told[found["op"]] = found
+    topics = {c["topic"]: c["schemaName"] for c in told["advertise"]["channels"]}
+    assert {name for name, shown in layout["3D!world"]["topics"].items() if shown["visible"]} <= set(topics)
+    assert all(path["value"].partition(".")[0] in topics for path in layout["Plot!speed"]["paths"])
+    assert layout["CallService!pause"]["serviceName"] in {s["name"] for s in told["advertiseServices"]["services"]}
+    assert layout["Teleop!drive"]["topic"] == "/ann/cmd_vel" and layout["3D!world"]["followTf"] == "ann/base_link"
