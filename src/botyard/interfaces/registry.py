@@ -24,8 +24,8 @@ log = logging.getLogger("botyard.interfaces")
 BUILT_IN: Final[Mapping[str, str]] = {
     name: f"botyard.app.builtin:{name.upper()}"
     for name in (
-        "pioneer", "discovery", "mdns", "lockstep", "ambf", "rosmaster", "ros1", "ros2", "zenoh", "rosbridge", "foxglove", "metrics", "page",
-        "vda5050", "trafficros",
+        "pioneer", "discovery", "mdns", "lockstep", "ambf", "rosmaster", "ros1", "ros2", "zenoh", "rosbridge", "foxglove", "metrics",
+        "page", "vda5050", "trafficros",
     )
 }  # fmt: skip
 """Interfaces of the package, as entry points like those of other packages; a run starts them in this order, and others after them."""

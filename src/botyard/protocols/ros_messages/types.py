@@ -321,7 +321,7 @@ class Types:
         return [(constant, value) for constant, _, value in self._ros2.fielddefs[full(name)][0]]
 
     def definition2(self, name: str) -> str:
-        """Full text of the ROS 2 definition of a message, request or response; empty for parts of actions. KeyError when it is not known."""
+        """Full text of the ROS 2 definition of a message, request or response; empty for parts of actions. KeyError: it is not known."""
         store = self._ros2
         package, kind, plain = full(name).split("/", 2)
         if kind == "msg":
