@@ -451,7 +451,7 @@ def test_a_part_that_is_not_there(control: Control) -> None:
 
 def test_maps_that_a_client_has_reserved(control: Control) -> None:
     class Maps:
-        def load(self, name: str, asker: Any) -> Future[bool]:
+        def load(self, name: str, asker: Any, before: Any = None) -> Future[bool]:
             done = promise()
             done.set_result(True)
             return done

@@ -451,6 +451,72 @@ def test_worlds_are_listed_loaded_and_unloaded(tmp_path: Path) -> None:
     asyncio.run(main("lyrical"))
 
 
+ZED = """botyard: 1
+map: office
+robots: [{name: zed, model: p3dx, pose: [16, 14, 0]}, {name: bob, model: p3at, pose: [14, 14, 0]}]
+"""
+
+
+def test_robots_come_and_go_with_the_world_that_brought_them(tmp_path: Path) -> None:
+    """Those of the command line stay at their starts, and are told of when they have no place there; spawned ones go."""
+    (tmp_path / "zed.yaml").write_text(ZED)
+    (tmp_path / "wall.yaml").write_text("botyard: 1\nwalls: [[[10, 14], [11, 14]]]\n")
+
+    async def main() -> None:
+        with Desk(folder=tmp_path) as desk:
+
+            async def load(name: str) -> str:
+                loaded = await desk.later("LoadWorld", uri=f"botyard://{name}")
+                assert loaded.result.result == Code.OK
+                return str(loaded.result.error_message)
+
+            async def spawn() -> None:
+                spawned = await desk.later(
+                    "SpawnEntity",
+                    name="eve",
+                    uri="p3dx",
+                    initial_pose=TYPES.two("geometry_msgs/PoseStamped")(**stamped(18.0, 14.0)),
+                )
+                assert spawned.result.result == Code.OK
+
+            def at_start(name: str) -> bool:
+                return desk.sim.robots[name].truth == pytest.approx((10.0, 14.0, 0.5))
+
+            await spawn()
+            desk.ann.command(v=0.3)
+            desk.sim.step(20)
+            assert not at_start("ann")
+            for _ in range(2):  # once more is anew
+                assert await load("zed.yaml") == ""
+                assert list(desk.sim.robots) == ["ann", "bob", "zed"] and at_start("ann")
+                assert desk.sim.robots["bob"].truth.x == 14.0, (
+                    "the world has a place for it, but it is not of the world"
+                )
+                await spawn()
+                assert desk.code("ResetSimulation", scope=255) == Code.OK
+                assert list(desk.sim.robots) == ["ann", "bob", "zed"], "the world stays as it is"
+                desk.sim.remove_robot("zed")
+            assert "robot ann at x=10 m, y=14 m touches something where it begins" in await load("wall.yaml")
+            assert list(desk.sim.robots) == ["ann", "bob"] and at_start("ann")
+
+            await load("zed.yaml")
+            assert desk.code("DeleteEntity", entity="zed") == Code.OK
+            desk.sim.add_robot("p3dx", "zed", pose=(16.0, 14.0, 0.0))
+            await load("wall.yaml")
+            assert "zed" in desk.sim.robots, "another one of that name"
+            desk.sim.remove_robot("zed")
+            await load("zed.yaml")
+            assert desk.code("UnloadWorld") == Code.OK
+            assert list(desk.sim.robots) == ["ann", "bob"]
+            (tmp_path / "zed.yaml").write_text("botyard: 1\nwalls: x\n")
+            await load("wall.yaml")
+            await spawn()
+            refused = await desk.later("LoadWorld", uri="botyard://zed.yaml")
+            assert refused.result.result == Code.WORLD_PARSE_ERROR and "eve" in desk.sim.robots, "nothing has gone"
+
+    asyncio.run(main())
+
+
 @there
 def test_patterns_that_never_end_elsewhere_hold_nobody_up(desk: Desk) -> None:
     desk.sim.add_robot("p3dx", "a" * 63 + "!", pose=(14.0, 14.0, 0.0))

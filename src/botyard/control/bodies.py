@@ -290,6 +290,7 @@ class Remove(Operation[None]):
             for gone in there:
                 control.driven.pop(gone, None)
                 control.spawned.pop(gone, None)
+                control.of_world.discard(gone)
         missing = next((n for n in names if n not in sim.robots and n not in boxes and n not in there), None)
         if missing is not None:
             control.settle()

@@ -15,6 +15,7 @@ from botyard.control.site import Site
 from botyard.control.time import NO_CLOCK
 from botyard.control.world import NO_MAPS, LoadMap
 from botyard.errors import NotNowError
+from botyard.model.world import World
 from botyard.names import shown
 
 
@@ -44,11 +45,21 @@ def _stand_still(control: Site) -> None:
     clock.cancel_steps()
 
 
+def _unload(control: Site, caller: Caller) -> None:
+    """Remove the robots that this source has added, and those that came with the world that was loaded."""
+    Reset(spawned=True, starts=False).perform(control, caller)
+    gone = [name for name in control.sim.robots if name in control.of_world]
+    control.of_world = set()
+    if gone:
+        control.part(control.grounds, "nothing can be removed").remove(gone)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoadWorld(Operation[Future[bool]]):
     """Load a map or world, by name from the allowed folders or from the bytes of its file, and stop the simulation.
 
-    Robots that this source has added are removed; those of the command line stay. When the world cannot be loaded, the old one goes on.
+    The world that was there goes, with the robots that came with it by this operation and those that this source has added; those of the
+    command line stay, and go back to their starts. When the new one cannot be loaded, the old one goes on.
     """
 
     map: str = argument(text(1000))
@@ -61,13 +72,22 @@ class LoadWorld(Operation[Future[bool]]):
         maps = control.part(control.maps, NO_MAPS)
         control.part(control.clock, NO_CLOCK)
         asker = caller.key if caller.key is not None else caller.source
-        loading = maps.load(self.map, asker) if self.data is None else maps.load_bytes(self.map, self.data, asker)
+
+        def before(world: World) -> None:
+            _unload(control, caller)
+            control.of_world = {robot.name for robot in world.robots} - control.sim.robots.keys()
+
+        if self.data is None:
+            loading = maps.load(self.map, asker, before)
+        else:
+            loading = maps.load_bytes(self.map, self.data, asker, before)
         control.loading += 1
 
         def over(done: Future[bool]) -> bool:
             control.loading -= 1
             loaded = done.result()
             Stop().perform(control, caller)
+            control.settle()
             return loaded
 
         return then(loading, over)
@@ -79,7 +99,7 @@ class LoadWorld(Operation[Future[bool]]):
 
 @dataclass(frozen=True, kw_only=True)
 class UnloadWorld(Operation[None]):
-    """Remove the map and the robots that this source has added, and pause, until a world is loaded."""
+    """Remove the map, the robots that came with it by `LoadWorld`, and those that this source has added, and pause, until a world comes."""
 
     audit = logging.INFO
     tells = LoadMap.tells
@@ -92,7 +112,7 @@ class UnloadWorld(Operation[None]):
             raise NotNowError("no world is loaded")
         maps = control.part(control.maps, NO_MAPS)
         _stand_still(control)
-        Reset(spawned=True, starts=False).perform(control, caller)
+        _unload(control, caller)
         maps.clear()
         control.unloaded = control.sim.scene
 

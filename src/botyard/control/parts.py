@@ -13,6 +13,7 @@ from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
+from botyard.model.world import World
 from botyard.sim.simulation import Robot, Simulation
 
 T = TypeVar("T")
@@ -250,11 +251,16 @@ class Maps(Protocol):
         """Put a map in place again that another one has replaced, without the robots that came with it."""
         ...
 
-    def load(self, name: str, asker: Hashable) -> Future[bool]:
-        """Load a map or world by name from the allowed folders. The result is True if it was loaded, False if it was there already."""
+    def load(self, name: str, asker: Hashable, before: Callable[[World], None] | None = None) -> Future[bool]:
+        """Load a map or world by name from the allowed folders. The result is True if it was loaded, False if it was there already.
+
+        With `before`, it is also loaded if it is there; `before` is called with it when it has been read, just before it is put in place.
+        """
         ...
 
-    def load_bytes(self, name: str, data: bytes, asker: Hashable) -> Future[bool]:
+    def load_bytes(
+        self, name: str, data: bytes, asker: Hashable, before: Callable[[World], None] | None = None
+    ) -> Future[bool]:
         """Load a map or world from the bytes of its file."""
         ...
 

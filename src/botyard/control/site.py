@@ -63,6 +63,8 @@ class Site:
         """Clients (`Caller.key`) that hold a body, by body and source."""
         self.spawned: dict[str, str] = {}
         """Robots that clients have added, with the source that added each."""
+        self.of_world: set[str] = set()
+        """Robots that came with the world that `LoadWorld` has loaded."""
         self.infos: dict[str, tuple[object, BodyInfo]] = {}
         """What clients have said of bodies, by their names, with the body that was meant (`identity`)."""
         self.stopped_at: int | None = None

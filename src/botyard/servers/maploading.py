@@ -71,6 +71,8 @@ class _Wanted:
     folders: tuple[str, ...] | None = None
     path: str | None = None
     data: bytes | None = None
+    before: Callable[[World], None] | None = None
+    """Called when it has been read, just before it is put in place."""
     asked: Context = field(default_factory=copy_context)
     """Where it was asked for: the journal names who has asked, not who read it."""
 
@@ -131,13 +133,20 @@ class MapLoader:
         """The maps that may be loaded by name, and whether they came with the package. Looks into folders: beside the loop, please."""
         return client_maps(self._folders)
 
-    def load(self, name: str, asker: Hashable = "others") -> Future[bool]:
-        """Load a map by its name; True when it is in place, False when it was already. MapError and others: the old one stays."""
-        return self._want(asker, _Wanted(name, promise(), folders=tuple(map(str, self._folders))))
+    def load(
+        self, name: str, asker: Hashable = "others", before: Callable[[World], None] | None = None
+    ) -> Future[bool]:
+        """Load a map by its name; True when it is in place, False when it was already. MapError and others: the old one stays.
 
-    def load_bytes(self, name: str, data: bytes, asker: Hashable = "others") -> Future[bool]:
+        With `before` it is loaded anew in any case, and `before` is called with it just before it is put in place.
+        """
+        return self._want(asker, _Wanted(name, promise(), folders=tuple(map(str, self._folders)), before=before))
+
+    def load_bytes(
+        self, name: str, data: bytes, asker: Hashable = "others", before: Callable[[World], None] | None = None
+    ) -> Future[bool]:
         """Put a map in place whose file was sent; no file of it is kept. See `load`."""
-        return self._want(asker, _Wanted(name, promise(), data=data))
+        return self._want(asker, _Wanted(name, promise(), data=data, before=before))
 
     def reload(self) -> Future[bool]:
         """Read the present map's file again, changed or not (UNS-024). See `load`.
@@ -186,7 +195,7 @@ class MapLoader:
 
     def _begin(self, source: Hashable, wanted: _Wanted) -> None:
         present = None
-        if wanted.folders is not None and self._map is not None:
+        if wanted.folders is not None and wanted.before is None and self._map is not None:
             present = (str(self._map[0]), self._map[1])
         request = reading.Request(
             name=wanted.path or wanted.name, limits=self._reading, folders=wanted.folders, data=wanted.data, present=present
@@ -229,7 +238,7 @@ class MapLoader:
             resolve(wanted.done, False)
             return
         try:
-            wanted.asked.run(self._put, loaded, wanted.name)
+            wanted.asked.run(self._put, loaded, wanted.name, wanted.before)
         except BotyardError as error:
             self._failed(wanted, error)
         except Exception as error:  # a fault of ours costs this map, and nothing else
@@ -238,11 +247,13 @@ class MapLoader:
         else:
             resolve(wanted.done, True)
 
-    def _put(self, loaded: Loaded, name: str) -> None:
+    def _put(self, loaded: Loaded, name: str, before: Callable[[World], None] | None = None) -> None:
         """A map is ready: put it under the robots."""
-        before = self._present()
+        if before is not None:
+            before(loaded.world)
+        present = self._present()
         self.sim.replace_scene(loaded.world.scene, loaded.grid)
-        self.replaced = before
+        self.replaced = present
         if loaded.world.robots:
             self.populate(loaded.world)
         self._map = None if loaded.path is None else (loaded.path, loaded.modified)

@@ -18,6 +18,7 @@ from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_LISTED
 from botyard.protocols.ros_messages.simulation_interfaces import PACKAGE, Code, Refused
 from botyard.protocols.ros_messages.types import Types
+from botyard.sim.doubts import doubtful_places
 
 SCHEME: Final = "botyard://"
 """URI scheme of what comes by its name: models of robots, and maps in the folders from which clients may load them."""
@@ -103,9 +104,15 @@ class Worlds:
 
         def answer(done: Future[bool]) -> Answer:
             _result(done)
-            return {"world": self._present()}
+            return {"world": self._present(), "remark": self._doubts()}
 
         return then(loading, answer)
+
+    def _doubts(self) -> str:
+        """What is said of robots of the command line that have no place in the new world: they begin where they always do."""
+        sim = self._control.sim
+        stayed = [name for name in sim.robots if name not in self._control.of_world]
+        return "; ".join(doubtful_places(sim.engine, stayed, sim.scene.bounds))
 
     def unload(self, _request: Any) -> Answer:
         """UnloadWorld."""
