@@ -202,6 +202,8 @@ class Robot:
         self.goal: tuple[float, float] | None = None
         self.fits: list[float] = []
         self.reached = False
+        self.fastest = (0.0, 0.0)
+        self.mismatch = 0.0
 
     def receive(self) -> None:
         for message in self.tf_static.take(N=10):
@@ -214,8 +216,19 @@ class Robot:
             self.last_scan = message
         for message in self.odom.take(N=5):
             self.last_odom = message
+            self.measure(message)
         for message in self.truth.take(N=10):
             self.last_truth = message
+
+    def measure(self, odom: Any) -> None:
+        """What controllers read of odometry: velocity, and the pose, which tf has, too."""
+        twist = odom.twist.twist
+        self.fastest = max(self.fastest[0], twist.linear.x), max(self.fastest[1], abs(twist.angular.z))
+        place = self.frames.lookup("odom", "base_footprint", ns(odom.header.stamp))
+        if place is not None:
+            self.mismatch = max(
+                self.mismatch, *(abs(a - b) for a, b in zip(place, planar(odom.pose.pose), strict=True))
+            )
 
     def localize(self, others: list["Robot"]) -> None:
         """AMCL: the pose that was said once, carried on by odometry; how well scans fit the map tells whether all frames are right."""
@@ -261,7 +274,7 @@ class Robot:
     def control(self, now: Time) -> None:
         """The controller: turn to the goal, then go there."""
         pose = self.frames.lookup("map", "base_footprint", None)
-        if self.goal is None or pose is None:
+        if self.goal is None or pose is None or ns(now) == 0:  # without /clock there is no time yet
             return
         dx, dy = self.goal[0] - pose[0], self.goal[1] - pose[1]
         self.reached = self.reached or math.hypot(dx, dy) < NEAR_M
@@ -281,6 +294,11 @@ class Robot:
             "apart": math.dist(believed[:2], truth[:2]) if believed and truth else None,
             "links": sorted({*self.frames.fixed, *self.frames.moving}),
             "odometry": [odom.header.frame_id, odom.child_frame_id] if odom else None,
+            "map": [self.grid.header.frame_id, self.last_scan.header.frame_id]
+            if self.grid and self.last_scan
+            else None,
+            "fastest": self.fastest,
+            "mismatch": self.mismatch,
             "covariance": max(map(abs, (*odom.pose.covariance, *odom.twist.covariance))) if odom else None,
         }
 

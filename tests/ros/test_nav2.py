@@ -35,4 +35,7 @@ def test_three_robots_are_located_and_driven_to_goals(world2: Ros2World) -> None
         assert set(result["links"]) >= LINKS
         assert result["odometry"] == ["odom", "base_footprint"]
         assert 0.0 < result["covariance"] < 1.0
+        assert result["map"] == ["map", "base_scan"]
+        assert result["fastest"][0] == pytest.approx(0.3, abs=0.05) and 0.0 < result["fastest"][1] < 0.7
+        assert result["mismatch"] < 1e-6
     assert "refused" not in output(sim) and "internal error" not in output(sim)
