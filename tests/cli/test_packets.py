@@ -1,14 +1,21 @@
-"""`botyard packets`: what a recording says in words."""
+"""`botyard packets`: what a recording says in words, and playing it as a client."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+import botyard
 from botyard.cli.packets import command as packets
+from botyard.clients.pioneer import PioneerClient
+from botyard.clients.trace import Passed, TracePlayer, trace_of
+from botyard.control import SetSpeed
+from botyard.errors import BotyardError, PeerError
+from botyard.protocols.pioneer.commands import C
 from botyard.protocols.pioneer.packet import command, frame
 
 
@@ -77,3 +84,107 @@ def test_nonsense_is_an_error_with_its_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "a").write_bytes(text.encode("utf-8", "surrogateescape") + b"\n")
     with pytest.raises(FormatError):
         CliRunner().invoke(packets, [str(tmp_path / "a")], catch_exceptions=False, standalone_mode=False)
+
+
+# -- playing a recording
+
+
+def office(trace: Path | None = None) -> tuple[botyard.Simulation, dict[str, object]]:
+    sim = botyard.Simulation.load("office", seed=1)
+    sim.add_robot("p3dx-sh", "ann", pose=(10.0, 14.0, 0.0))
+    options: dict[str, object] = {"page": False, "discovery": False}
+    return sim, options | ({"record_packets": str(trace)} if trace else {})
+
+
+def test_a_recorded_client_is_played_against_another_robot(tmp_path: Path) -> None:
+    """It ends where the recorded one ended. The other world is a little faster, so that a busy machine does not cut its ways short."""
+    trace = tmp_path / "trace.jsonl"
+    sim, options = office(trace)
+    with botyard.serve(sim, port=0, **options) as one, PioneerClient("127.0.0.1", one.ports["ann"].port) as client:
+        client.enable()
+        client.move(400)
+        while client.x_mm < 385 or client.vel_mm_s:
+            client.update()
+        client.dhead(30)
+        while client.th_deg < 28.5 or client.rot_vel_deg_s:
+            client.update()
+        for _ in range(4):
+            client.update()
+        last = client.sip
+    sim, options = office()
+    with botyard.serve(sim, port=0, **options) as two:
+        two.do(SetSpeed(speed=1.5))
+        address = f"127.0.0.1:{two.ports['ann'].port}"
+        result = CliRunner().invoke(
+            packets, [str(trace), "--play", address], catch_exceptions=False, standalone_mode=False
+        )
+        assert result.exit_code == 0
+    *lines, summary = result.output.splitlines()
+    for name in ("SYNC2", "OPEN", "ENABLE", "MOVE", "DHEAD"):
+        assert any(f"→ {name} (" in line for line in lines), name
+    assert sum("← SIP" in line for line in lines) > 10
+    found = re.search(r"wire\): (-?\d+) (-?\d+) (-?\d+), recorded (-?\d+) (-?\d+) (-?\d+)", summary)
+    assert found is not None
+    here, there = [int(n) for n in found.groups()[:3]], [int(n) for n in found.groups()[3:]]
+    assert there == [last.x, last.y, last.th]
+    assert here == pytest.approx(there, abs=20), "15 mm and 1.5 degrees (units of 0.00153 rad)"
+
+
+def test_the_player_waits_for_the_handshake_and_keeps_the_times() -> None:
+    """Repeated packets of the handshake are sent once; it ends when the recording ended."""
+    talk = [
+        passed(frame(0) + frame(0) + frame(1), 0.0),
+        passed(frame(2) + command(C.OPEN, 1), 0.3),
+        passed(command(C.VEL, 100), 0.9),
+        passed(b"", 2.3),
+    ]
+    trace = trace_of(talk)
+    assert [data for _, data in trace.sent] == [command(C.OPEN, 1), command(C.VEL, 100)]
+    assert [at for at, _ in trace.sent] == pytest.approx([0.0, 0.6]) and trace.lasts == pytest.approx(2.0)
+    player, now = TracePlayer(trace, speed=2.0), 100.0
+    for number in range(3):
+        assert player.send(now) == frame(number) and player.send(now) == b""
+        now = player.next_time(now) - 1.0
+        player.receive(frame(number), now)
+    assert player.send(now) == command(C.OPEN, 1)
+    assert player.next_time(now) == pytest.approx(now + 0.3)
+    said = [player.send(now + later) for later in (0.29, 0.31, 0.99, 1.01)]
+    assert said == [b"", command(C.VEL, 100), b"", b""] and player.next_time(now + 0.31) == pytest.approx(now + 1.0)
+    assert player.is_over
+    silent = TracePlayer(trace)
+    silent.send(0.0)
+    with pytest.raises(PeerError, match="did not answer packet 0"):
+        silent.send(silent.next_time(0.0))
+
+
+def test_a_silent_client_is_kept_alive() -> None:
+    opened = passed(frame(0) + frame(1) + frame(2) + command(C.OPEN), 0.0)
+    player = TracePlayer(trace_of([opened, passed(command(C.STOP), 5.0)]))
+    for number in range(3):
+        player.send(0.0)
+        player.receive(frame(number), 0.0)
+    now, said = 0.0, [player.send(0.0)]
+    while not player.is_over:
+        now = player.next_time(now)
+        said.append(player.send(now))
+    assert now == 5.0 and said == [command(C.OPEN), *[command(C.PULSE)] * 4, command(C.STOP)]
+
+
+def passed(data: bytes, at: float) -> Passed:
+    return Passed("ann", 1, at, at, True, data)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--play", "nowhere"], "expected HOST:PORT"),
+        (["--play", "localhost:0"], "expected HOST:PORT"),
+        (["--play", "localhost:1"], r"expected one session, found 1 \(ann\), 2 \(ann\)"),
+        (["--play", "localhost:1", "--session", "7"], "expected one session, found none"),
+        (["--play", "127.0.0.1:1", "--session", "2"], "no robot at 127.0.0.1:1"),
+    ],
+)
+def test_what_cannot_be_played(tmp_path: Path, options: list[str], error: str) -> None:
+    (tmp_path / "a").write_text("".join(json.dumps(line(frame(0), session=n)) + "\n" for n in (1, 2)))
+    with pytest.raises(BotyardError, match=error):
+        CliRunner().invoke(packets, [str(tmp_path / "a"), *options], catch_exceptions=False, standalone_mode=False)

@@ -629,7 +629,7 @@ class RunOptions:
     )
     record_packets: str | None = option(
         OPERATION, "--record-packets", world=False, serve=True, metavar="FILE",
-        help="Record all bytes between clients and robots; botyard packets FILE prints them in words.",
+        help="Record all bytes between clients and robots; botyard packets FILE prints them in words, and plays them (--play).",
     )
     json: bool = option(
         OPERATION, "--json", kind=Flag(), world=False, serve=False,

@@ -1,0 +1,233 @@
+"""A recorded session of a Pioneer client (``--record-packets``), played as a client against any robot."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from botyard.errors import PeerError
+from botyard.protocols.pioneer.commands import C
+from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
+from botyard.protocols.pioneer.session import Stage, in_handshake, stage_after
+
+PULSE_AFTER_S: Final = 1.0
+"""A PULSE is sent when the recorded client was silent for so long, s: it may have been paused, and the robot's watchdog is 2 s."""
+HANDSHAKE: Final = 3
+"""Packets of the handshake: SYNC0, SYNC1, SYNC2."""
+ANSWER_TIMEOUT_S: Final = 5.0
+"""Time-out of an answer in the handshake, s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Bytes that passed in a session.
+
+    Attributes
+    ----------
+    robot : str
+        Name of the robot.
+    session : int
+        Number of the session, counted over all robots.
+    sim, wall : float
+        Simulated time, and wall time since the recording began, s.
+    from_client : bool
+        Whether the client sent them.
+    data : bytes
+        What was sent.
+    """
+
+    robot: str
+    session: int
+    sim: float
+    wall: float
+    from_client: bool
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What the client of one session did after the handshake.
+
+    Attributes
+    ----------
+    sent : tuple of (float, bytes)
+        Simulated time since the handshake, s, and a packet.
+    lasts : float
+        When the recording of the session ends, s.
+    """
+
+    sent: tuple[tuple[float, bytes], ...]
+    lasts: float
+
+
+def trace_of(passed: Iterable[Passed]) -> Trace:
+    """What the client of one session did.
+
+    Parameters
+    ----------
+    passed : iterable of Passed
+        Of one session.
+    """
+    parser, stage, sent = Parser(), Stage.SYNC0, []
+    begin: float | None = None
+    last = 0.0
+    for one in passed:
+        last = one.sim
+        for packet in parser.receive(one.data) if one.from_client else ():
+            is_handshake = in_handshake(stage, packet.id)
+            stage = stage_after(stage, packet.id)
+            if not is_handshake:
+                begin = one.sim if begin is None else begin
+                sent.append((max(0.0, one.sim - begin), frame(packet.id, packet.data)))
+    return Trace(tuple(sent), 0.0 if begin is None else max(0.0, last - begin))
+
+
+class TracePlayer:
+    """Plays what a client sent, sans-I/O: the handshake waits for the robot's answers, the rest keeps the recorded times.
+
+    Parameters
+    ----------
+    trace : Trace
+        What it did.
+    speed : float
+        Recorded time per time of `now`; times are simulated ones, so that 1 is right for a robot at normal speed.
+
+    Attributes
+    ----------
+    is_over : bool
+        Whether the recorded time is over; everything has been sent.
+    answers : list of Packet
+        What the robot has answered after the handshake.
+    """
+
+    def __init__(self, trace: Trace, speed: float = 1.0) -> None:
+        self._sent, self._lasts = trace.sent, trace.lasts
+        self._speed = speed
+        self._parser = Parser()
+        self._began: float | None = None
+        self._asked_at: float | None = None
+        self._asked = 0
+        self._next = 0
+        self._quiet_since = 0.0
+        self.is_over = False
+        self.answers: list[Packet] = []
+
+    def receive(self, data: bytes, now: float) -> list[Packet]:
+        """Process bytes of the robot. Returns the packets in them."""
+        packets = self._parser.receive(data)
+        for packet in packets:
+            if self._began is not None:
+                self.answers.append(packet)
+            elif self._asked_at is not None and packet.id == self._asked:
+                self._asked, self._asked_at = self._asked + 1, None
+                if self._asked == HANDSHAKE:
+                    self._began = self._quiet_since = now
+        return packets
+
+    def send(self, now: float) -> bytes:
+        """What must be sent now.
+
+        Raises
+        ------
+        PeerError
+            The robot does not answer in the handshake.
+        """
+        if self._began is None:
+            if self._asked_at is None:
+                self._asked_at = now
+                return frame(self._asked)
+            if now >= self._asked_at + ANSWER_TIMEOUT_S:
+                raise PeerError(f"the robot did not answer packet {self._asked} within {ANSWER_TIMEOUT_S:g} s")
+            return b""
+        found = b""
+        while self._next < len(self._sent) and now >= self._due():
+            found += self._sent[self._next][1]
+            self._next += 1
+        self.is_over = self._next >= len(self._sent) and now >= self._due()
+        if not found and now >= self._quiet_since + PULSE_AFTER_S and not self.is_over:
+            found = command(C.PULSE)
+        if found:
+            self._quiet_since = now
+        return found
+
+    def next_time(self, now: float) -> float:
+        """When `send` must be called again, s."""
+        if self._began is None:
+            return now if self._asked_at is None else self._asked_at + ANSWER_TIMEOUT_S
+        return min(self._due(), self._quiet_since + PULSE_AFTER_S)
+
+    def _due(self) -> float:
+        """When the next packet must be sent, or the end has come."""
+        assert self._began is not None
+        at = self._sent[self._next][0] if self._next < len(self._sent) else self._lasts
+        return self._began + at / self._speed
+
+
+def play(
+    trace: Trace,
+    host: str,
+    port: int,
+    *,
+    speed: float = 1.0,
+    told: Callable[[bool, Packet, float], None] | None = None,
+) -> TracePlayer:
+    """Play a session against a robot over TCP.
+
+    Parameters
+    ----------
+    trace : Trace
+        What its client did.
+    host, port : str, int
+        The robot.
+    speed : float
+        Recorded time per wall time.
+    told : callable, optional
+        Called with each packet: whether it is ours, the packet, and the time since the connection, s.
+
+    Returns
+    -------
+    TracePlayer
+        With the robot's answers.
+
+    Raises
+    ------
+    PeerError
+        There is no robot; it does not answer in the handshake, or ends the connection before the end of the trace.
+    """
+    player, ours = TracePlayer(trace, speed), Parser()
+    try:
+        connection = socket.create_connection((host, port), ANSWER_TIMEOUT_S)
+    except OSError as error:
+        raise PeerError(f"no robot at {host}:{port}: {error.strerror or error}") from None
+    began = time.monotonic()
+    with connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            while not player.is_over:
+                now = time.monotonic()
+                data = player.send(now)
+                if data:
+                    connection.sendall(data)
+                    if told is not None:
+                        for packet in ours.receive(data):
+                            told(True, packet, now - began)
+                connection.settimeout(max(1e-3, player.next_time(now) - time.monotonic()))
+                try:
+                    received = connection.recv(65536)
+                except TimeoutError:
+                    continue
+                if not received:
+                    raise PeerError("the robot closed the connection (it may have another client)")
+                now = time.monotonic()
+                for packet in player.receive(received, now):
+                    if told is not None:
+                        told(False, packet, now - began)
+        except OSError as error:
+            raise PeerError(f"the connection broke: {error.strerror or error}") from None
+    return player
+
+
+__all__ = ["Passed", "Trace", "TracePlayer", "play", "trace_of"]
