@@ -71,6 +71,7 @@ provide(
     {
         "employ": "botyard.controllers.crew",
         "is_controller": "botyard.controllers.registry",
+        "record": "botyard.recording.beginning",
         "render": "botyard.pictures.rendering",
     }
 )

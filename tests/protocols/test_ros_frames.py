@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose, compose
-from botyard.interfaces.ros.transforms import Transforms
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import Axes
 from botyard.model.rosmessages import ScanArrays
@@ -23,6 +22,7 @@ from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import PROFILES, names_of
 from botyard.protocols.ros_messages.robot import RobotTopics, Topic
 from botyard.protocols.ros_messages.stepdata import StepData
+from botyard.protocols.ros_messages.transforms import Transforms
 from botyard.protocols.ros_messages.types import types
 from botyard.sim.simulation import Robot, Simulation
 

@@ -16,6 +16,7 @@ Everything is in SI units and REP-103 axes. Knows no protocol, but `Robot.port` 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -39,6 +40,7 @@ from botyard.formats.base import Options, Warn
 from botyard.formats.budget import Budget
 from botyard.formats.registry import load_world
 from botyard.geometry import Pose
+from botyard.listeners import Listeners
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World
@@ -47,11 +49,14 @@ from botyard.sim.fleet import Fleet
 from botyard.sim.journal import Settle
 from botyard.sim.placement import FreePlaces
 from botyard.sim.port import Port
+from botyard.sim.recordings import Recording
 from botyard.sim.robot import BaseRobot
 from botyard.sim.state import Restorable
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+log = logging.getLogger("botyard")
 
 MAX_THREADS = 1024
 """Threads that can be asked for."""
@@ -190,6 +195,7 @@ class Simulation(Restorable[Robot]):
         )
         super().__init__(scene, engine, devices, sensor_noise=sensor_noise, range_step=range_step, warn=warn)
         object.__setattr__(self, "fleet", Fleet(self))
+        self._looks = Listeners[Snapshot](log, "steps", ends_failed=True)
 
     def _make_robot(self, name: str, spec: RobotSpec, start: Pose) -> Robot:
         return Robot(self, name, spec, start)
@@ -357,12 +363,12 @@ class Simulation(Restorable[Robot]):
             self._check_thread()
         if type(n) is not int or n < 0:  # written out, because this is called in every step
             n = arguments.whole(n, "n", low=0)
-        programs = self._programs
-        if not programs.acts:
+        programs, looks = self._programs, self._looks
+        if not programs.acts and not looks:
             return self._engine.step(n)
         for _ in range(n):
             programs.call()
-            self._engine.step()
+            looks.tell(self._engine.step())
         return self.snapshot
 
     def drive(self, name: str, act: Callable[[], None], program: Program) -> None:
@@ -387,6 +393,18 @@ class Simulation(Restorable[Robot]):
     def not_before_step(self, act: Callable[[], None]) -> None:
         """Stop calling `act` before steps; nothing happens if it was not called."""
         self._programs.take_off(act)
+
+    def after_step(self, look: Callable[[Snapshot], object]) -> Callable[[], None]:
+        """Call `look` with the snapshot after every step: what looks on and changes nothing, such as a recording.
+
+        It is no part of the world: clones do not have it. An exception is logged, and ends the calls.
+
+        Returns
+        -------
+        callable
+            Ends the calls.
+        """
+        return self._looks.add(arguments.function(look, "look"))
 
     def settle(self) -> Snapshot:
         """Apply queued commands and take readings, without a step: for placing bodies while time stands still."""
@@ -426,6 +444,64 @@ class Simulation(Restorable[Robot]):
         width = arguments.whole(width, "width", low=16, high=20_000)
         return render(self, None if path is None else arguments.path(path, "path"), width, overwrite)
 
+    # -- recordings
+
+    def record(
+        self,
+        path: str | Path,
+        *,
+        topics: Sequence[str] | None = None,
+        robots: Sequence[str] = ("*",),
+        rate: float | Mapping[str, float] | None = None,
+        split_mb: float | None = None,
+        split: float | None = None,
+        last: float | None = None,
+        on_stall: bool = False,
+        overwrite: bool = False,
+    ) -> Recording:
+        """Record what happens from now on to an MCAP file, until the recording is closed: ``with sim.record("run.mcap"): …``.
+
+        The file has topics as ROS 2 has them, and all that is needed to repeat the run; Foxglove, PlotJuggler and ``ros2 bag`` open it.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. Further ones have a number behind its name.
+        topics : sequence of str, optional
+            Patterns of topics, such as ``"/p3dx/*"``; a sensor whose topic is named measures for the recording. Without it: odometry,
+            true poses, commands, transforms, the map, the log, and scans of lasers that somebody else reads.
+        robots : sequence of str
+            Patterns of names of robots.
+        rate : float or mapping of str to float, optional
+            Most messages of a topic for each simulated second, or by patterns of topics (the first that fits counts); 0: one for every
+            step. Without it: transforms 5, odometry and true poses 2, all else 10.
+        split_mb, split : float, optional
+            Begin another file after so many megabytes (10⁶ bytes), or after so much simulated time, s.
+        last : float, optional
+            Keep only so much simulated time, s, in memory (at most 500 MiB), until `Recording.save` writes it.
+        on_stall : bool
+            Save what is kept two seconds after a robot has stalled, at most 20 times.
+        overwrite : bool
+            Replace a file that botyard did not write.
+
+        Raises
+        ------
+        ArgumentError
+            A parameter is out of its range or of another type.
+        KeptFileError
+            There is a file that botyard did not write.
+        OSError
+            It cannot be written. Later errors end the recording, and nothing else.
+        """
+        return record(
+            self,
+            arguments.path(path, "path"),
+            {
+                "topics": topics, "robots": robots, "rate": rate, "split_mb": split_mb, "split": split, "last": last,
+                "on_stall": on_stall, "overwrite": overwrite,
+            },
+        )  # fmt: skip
+
 
 @extension("is_controller")
 def is_controller(name: str) -> bool:
@@ -445,4 +521,10 @@ def render(sim: Simulation, path: str | Path | None, width: int, overwrite: bool
     raise NotImplementedError
 
 
-__all__ = ["Robot", "Simulation", "employ", "is_controller", "render"]
+@extension("record")
+def record(sim: Simulation, path: str | Path, choices: Mapping[str, Any]) -> Recording:
+    """Begin to record a simulation; `choices` are the other arguments of `Simulation.record`."""
+    raise NotImplementedError
+
+
+__all__ = ["Robot", "Simulation", "employ", "is_controller", "record", "render"]

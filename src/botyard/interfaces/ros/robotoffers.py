@@ -9,8 +9,8 @@ from typing import Any
 
 from botyard.control import CommandDevice, Operation, Place, TakeRobot
 from botyard.geometry import Pose
+from botyard.interfaces.ros.description import description
 from botyard.interfaces.ros.members import ROS, SOURCE, Context, Member, Offer, log
-from botyard.interfaces.ros.transforms import Transforms, description
 from botyard.names import shown
 from botyard.protocols.ros_messages.frames import MAP
 from botyard.protocols.ros_messages.messages import yaw_of
@@ -18,6 +18,7 @@ from botyard.protocols.ros_messages.naming import Names, names_of
 from botyard.protocols.ros_messages.parameters import Parameters
 from botyard.protocols.ros_messages.reconfigure import Reconfigure
 from botyard.protocols.ros_messages.robot import Driver, Input, RobotTopics, Service, Topic
+from botyard.protocols.ros_messages.transforms import Transforms
 from botyard.sim.simulation import Robot
 
 

@@ -29,13 +29,13 @@ from botyard.errors import BotyardError, WorldError
 from botyard.geometry import Pose
 from botyard.interfaces.ros.members import ROS, Context, Member, Offer, limit_parameters
 from botyard.interfaces.ros.simulation_interfaces import RosSimulator
-from botyard.interfaces.ros.transforms import Transforms
 from botyard.names import shown
 from botyard.protocols.ros_messages.actions import ActionServer
 from botyard.protocols.ros_messages.frames import MAP
 from botyard.protocols.ros_messages.messages import Stamp, Transform
 from botyard.protocols.ros_messages.parameters import Parameters, Value
 from botyard.protocols.ros_messages.robot import DIAGNOSTICS_PERIOD, Input, RobotTopics, Service, Topic
+from botyard.protocols.ros_messages.transforms import Transforms
 
 
 class LogLines(logging.Handler):

@@ -1,11 +1,10 @@
-"""Topics with transforms, of all robots together or of each robot by itself, and what RViz needs besides to show a robot."""
+"""Topics with transforms, of all robots together or of each robot by itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from botyard.formats.urdf import to_urdf
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
 from botyard.protocols.ros_messages.quick import QuickTransforms
 from botyard.protocols.ros_messages.robot import RobotTopics, Topic
@@ -73,22 +72,4 @@ class Transforms:
         return self._quick[1].bytes(wire, stamp, numbers)
 
 
-def description(topics: RobotTopics, messages: Messages) -> Topic:
-    """The robot as URDF, whose links are the frames of the transforms, as RViz and Foxglove want it."""
-    port, names = topics.port, topics.names
-    text: list[str] = []
-
-    def make(_: Stamp) -> Any:
-        if not text:
-            profile = names.profile
-            found = to_urdf(
-                port.spec, port.name, profile=profile.name, footprint=profile.footprint, prefix=names.frame_id("")
-            )
-            text.append(found)
-        return messages.value("String", text[0])
-
-    about = "the robot as URDF, for RViz and Foxglove"
-    return Topic(names.topic("robot_description"), "std_msgs/String", make, about, version=lambda: True)
-
-
-__all__ = ["Transforms", "description"]
+__all__ = ["Transforms"]

@@ -1,0 +1,341 @@
+"""MCAP files as bytes (https://mcap.dev/spec): records, chunks, and the summary at the end. No I/O.
+
+A file: `MAGIC`, a header, records of data, a data end, the summary, a footer, `MAGIC`. Each record: one byte that says what it is
+(`Op`), uint64 length of what follows, contents. Numbers are little-endian; a text has its uint32 length in front; so have maps and
+arrays, in bytes.
+
+Messages are in chunks that are compressed as a whole, each followed by an index of its messages for each channel.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, NamedTuple, Protocol
+
+MAGIC: Final = b"\x89MCAP0\r\n"
+ZSTD: Final = "zstd"
+
+
+class Op(IntEnum):
+    """What a record is."""
+
+    HEADER = 0x01
+    FOOTER = 0x02
+    SCHEMA = 0x03
+    CHANNEL = 0x04
+    MESSAGE = 0x05
+    CHUNK = 0x06
+    MESSAGE_INDEX = 0x07
+    CHUNK_INDEX = 0x08
+    ATTACHMENT = 0x09
+    ATTACHMENT_INDEX = 0x0A
+    STATISTICS = 0x0B
+    METADATA = 0x0C
+    METADATA_INDEX = 0x0D
+    SUMMARY_OFFSET = 0x0E
+    DATA_END = 0x0F
+
+
+RECORD: Final = struct.Struct("<BQ")
+"""Beginning of a record: `Op` and length of the contents."""
+MESSAGE: Final = struct.Struct("<HIQQ")
+"""Beginning of a message: channel, sequence number, time of logging, time of publishing (ns)."""
+_WHOLE_MESSAGE: Final = struct.Struct("<BQHIQQ")
+_PAIR: Final = struct.Struct("<QQ")
+_FOOTER: Final = struct.Struct("<QQI")
+_U16, _U32, _U64 = (struct.Struct(f"<{c}") for c in "HIQ")
+
+
+class Compressor(Protocol):
+    """Compresses with Zstandard."""
+
+    def compress(self, data: bytes, /) -> bytes:
+        """The compressed data, as one frame."""
+        ...
+
+
+def text(value: str) -> bytes:
+    """A text with its length."""
+    data = value.encode("utf-8", "replace")
+    return _U32.pack(len(data)) + data
+
+
+def record(op: Op, *parts: bytes) -> bytes:
+    """A record."""
+    return b"".join((RECORD.pack(op, sum(map(len, parts))), *parts))
+
+
+def _map(values: Mapping[str, str]) -> bytes:
+    data = b"".join(text(part) for pair in values.items() for part in pair)
+    return _U32.pack(len(data)) + data
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A type of messages: ``ros2msg`` and a definition, ``jsonschema``, or no encoding; see the specification's well-known encodings."""
+
+    id: int
+    name: str
+    encoding: str
+    data: bytes
+
+    @property
+    def record(self) -> bytes:
+        """Its record."""
+        return record(
+            Op.SCHEMA, _U16.pack(self.id), text(self.name), text(self.encoding), _U32.pack(len(self.data)), self.data
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A stream of messages of one type and topic."""
+
+    id: int
+    topic: str
+    encoding: str
+    schema: Schema
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def record(self) -> bytes:
+        """Its record."""
+        return record(
+            Op.CHANNEL,
+            _U16.pack(self.id),
+            _U16.pack(self.schema.id),
+            text(self.topic),
+            text(self.encoding),
+            _map(self.metadata),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """Data beside the messages, with a name; `time` in ns."""
+
+    name: str
+    media_type: str
+    data: bytes
+    time: int = 0
+
+    @property
+    def record(self) -> bytes:
+        """Its record."""
+        head = _PAIR.pack(self.time, self.time) + text(self.name) + text(self.media_type)
+        body = head + _U64.pack(len(self.data)) + self.data
+        return record(Op.ATTACHMENT, body, _U32.pack(zlib.crc32(body)))
+
+
+class Chunk(NamedTuple):
+    """A complete chunk.
+
+    Attributes
+    ----------
+    data : bytes
+        Its record, and those of its index.
+    size : int
+        Bytes of its record alone.
+    begin, end : int
+        Earliest and latest time of a message, ns.
+    raw, compressed : int
+        Bytes of its messages.
+    counts : mapping of int to int
+        Number of messages of each channel.
+    offsets : mapping of int to int
+        Where in `data` the index of each channel is.
+    """
+
+    data: bytes
+    size: int
+    begin: int
+    end: int
+    raw: int
+    compressed: int
+    counts: Mapping[int, int]
+    offsets: Mapping[int, int]
+
+
+class ChunkBuilder:
+    """Collects messages for a chunk.
+
+    Attributes
+    ----------
+    size : int
+        Bytes so far.
+    """
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self.size = 0
+        self._parts: list[bytes] = []
+        self._index: dict[int, list[int]] = {}
+        self._begin, self._end = 2**64 - 1, 0
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def add(self, channel: int, time: int, sequence: int, data: bytes) -> None:
+        """Add a message; `time` in ns."""
+        count = MESSAGE.size + len(data)
+        self._parts += (_WHOLE_MESSAGE.pack(Op.MESSAGE, count, channel, sequence, time, time), data)
+        index = self._index.get(channel)
+        if index is None:
+            index = self._index[channel] = []
+        index += (time, self.size)
+        self.size += RECORD.size + count
+        if time < self._begin:
+            self._begin = time
+        if time > self._end:
+            self._end = time
+
+    def build(self, compressor: Compressor) -> Chunk:
+        """The chunk of all messages that were added; the builder is empty again."""
+        raw = b"".join(self._parts)
+        packed = compressor.compress(raw)
+        head = struct.pack("<QQQI", self._begin, self._end, len(raw), zlib.crc32(raw))
+        made = record(Op.CHUNK, head, text(ZSTD), _U64.pack(len(packed)), packed)
+        parts, offsets, at = [made], dict[int, int](), len(made)
+        for channel, index in self._index.items():
+            pairs = struct.pack(f"<{len(index)}Q", *index)
+            entry = record(Op.MESSAGE_INDEX, _U16.pack(channel), _U32.pack(len(pairs)), pairs)
+            parts.append(entry)
+            offsets[channel] = at
+            at += len(entry)
+        counts = {channel: len(index) // 2 for channel, index in self._index.items()}
+        chunk = Chunk(b"".join(parts), len(made), self._begin, self._end, len(raw), len(packed), counts, offsets)
+        self._clear()
+        return chunk
+
+
+class Summary:
+    """What the end of a file says of its contents; told of each record as it is written.
+
+    Attributes
+    ----------
+    size : int
+        Bytes of the indexes so far.
+    """
+
+    def __init__(self) -> None:
+        self._schemas: dict[int, Schema] = {}
+        self._channels: dict[int, Channel] = {}
+        self._indexes: dict[Op, list[bytes]] = {Op.CHUNK_INDEX: [], Op.ATTACHMENT_INDEX: [], Op.METADATA_INDEX: []}
+        self._counts: dict[int, int] = {}
+        self._begin, self._end = 2**64 - 1, 0
+        self.size = 0
+
+    def has(self, channel: int) -> bool:
+        """Whether a channel was told of."""
+        return channel in self._channels
+
+    def channel(self, channel: Channel) -> bytes:
+        """A channel is there; returns its record, with that of its schema if it is new."""
+        self._channels[channel.id] = channel
+        if channel.schema.id in self._schemas or not channel.schema.id:
+            return channel.record
+        self._schemas[channel.schema.id] = channel.schema
+        return channel.schema.record + channel.record
+
+    def _index(self, op: Op, *parts: bytes) -> None:
+        made = record(op, *parts)
+        self._indexes[op].append(made)
+        self.size += len(made)
+
+    def chunk(self, chunk: Chunk, at: int) -> None:
+        """A chunk is at this byte of the file."""
+        offsets = b"".join(struct.pack("<HQ", channel, at + offset) for channel, offset in chunk.offsets.items())
+        self._index(
+            Op.CHUNK_INDEX,
+            struct.pack("<QQQQ", chunk.begin, chunk.end, at, chunk.size),
+            _U32.pack(len(offsets)) + offsets,
+            _U64.pack(len(chunk.data) - chunk.size),
+            text(ZSTD),
+            _PAIR.pack(chunk.compressed, chunk.raw),
+        )
+        for channel, count in chunk.counts.items():
+            self._counts[channel] = self._counts.get(channel, 0) + count
+        self._begin, self._end = min(self._begin, chunk.begin), max(self._end, chunk.end)
+
+    def attachment(self, one: Attachment, at: int, size: int) -> None:
+        """An attachment is there, `size` bytes."""
+        name = text(one.name) + text(one.media_type)
+        self._index(
+            Op.ATTACHMENT_INDEX, _PAIR.pack(at, size), _PAIR.pack(one.time, one.time), _U64.pack(len(one.data)), name
+        )
+
+    def metadata(self, name: str, at: int, size: int) -> None:
+        """Metadata are there, `size` bytes."""
+        self._index(Op.METADATA_INDEX, _PAIR.pack(at, size), text(name))
+
+    def _statistics(self) -> bytes:
+        counts = b"".join(struct.pack("<HQ", channel, count) for channel, count in self._counts.items())
+        numbers = struct.pack(
+            "<QHIIIIQQ",
+            sum(self._counts.values()),
+            len(self._schemas),
+            len(self._channels),
+            len(self._indexes[Op.ATTACHMENT_INDEX]),
+            len(self._indexes[Op.METADATA_INDEX]),
+            len(self._indexes[Op.CHUNK_INDEX]),
+            self._begin if self._counts else 0,
+            self._end,
+        )
+        return record(Op.STATISTICS, numbers, _U32.pack(len(counts)) + counts)
+
+    def end(self, at: int) -> bytes:
+        """All that follows the data, which end at this byte of the file."""
+        data_end = record(Op.DATA_END, _U32.pack(0))
+        groups = {
+            Op.SCHEMA: [schema.record for schema in self._schemas.values()],
+            Op.CHANNEL: [channel.record for channel in self._channels.values()],
+            Op.STATISTICS: [self._statistics()],
+            **self._indexes,
+        }
+        start = place = at + len(data_end)
+        parts, offsets = [], []
+        for op, records in groups.items():
+            size = sum(map(len, records))
+            if size:
+                offsets.append(record(Op.SUMMARY_OFFSET, bytes([op]), _PAIR.pack(place, size)))
+            parts += records
+            place += size
+        summary = b"".join((*parts, *offsets))
+        head = RECORD.pack(Op.FOOTER, _FOOTER.size) + _PAIR.pack(start, place)
+        return b"".join((data_end, summary, head, _U32.pack(zlib.crc32(head, zlib.crc32(summary))), MAGIC))
+
+
+def beginning(profile: str, library: str) -> bytes:
+    """The beginning of a file."""
+    return MAGIC + record(Op.HEADER, text(profile), text(library))
+
+
+def metadata(name: str, values: Mapping[str, str]) -> bytes:
+    """A record of metadata."""
+    return record(Op.METADATA, text(name), _map(values))
+
+
+__all__ = [
+    "MAGIC",
+    "MESSAGE",
+    "RECORD",
+    "ZSTD",
+    "Attachment",
+    "Channel",
+    "Chunk",
+    "ChunkBuilder",
+    "Compressor",
+    "Op",
+    "Schema",
+    "Summary",
+    "beginning",
+    "metadata",
+    "record",
+    "text",
+]

@@ -1,0 +1,371 @@
+"""What a recording is written to: MCAP files one after the other, or a ring of the last minutes in memory.
+
+Used by the thread that writes; nothing here is called by the thread of the simulation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from botyard.errors import KeptFileError
+from botyard.recording import frames, mcap
+from botyard.recording.mcap import Attachment, Channel, Chunk, ChunkBuilder, Schema, Summary
+from botyard.recording.own import pack_bytes
+from botyard.safefile import MARK, check_replaceable, open_own
+from botyard.version import __version__
+
+CHUNK_BYTES: Final = 1 << 20
+"""A chunk is complete when it has so many bytes, and …"""
+CHUNK_S: Final = 0.6
+"""… so long after its first message, wall time, s: what is lost when the process is killed."""
+MAX_INDEX_BYTES: Final = 64 << 20
+"""A file is ended, and another one begun, when its indexes in memory have so many bytes."""
+ZSTD_LEVEL: Final = 1
+PROFILE: Final = "ros2"
+LIBRARY: Final = f"botyard {__version__}. {MARK}."
+"""The mark says that the file may be replaced, see `botyard.safefile`."""
+MAX_PARTS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a file or a segment of a ring begins with.
+
+    Attributes
+    ----------
+    time : int
+        Simulated time, ns.
+    state : bytes or None
+        The state of the world (`Simulation.save_state`); None: it cannot be saved.
+    metadata : mapping of str to str
+        What is said of the run.
+    attachments : sequence of Attachment
+        The scene, models and so on.
+    """
+
+    time: int
+    state: bytes | None
+    metadata: Mapping[str, str]
+    attachments: Sequence[Attachment]
+
+
+class McapFile:
+    """An MCAP file that is written. After an error it ends with its last complete record.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    start : Start
+        What it begins with.
+    force : bool
+        Replace a file that this program did not write.
+
+    Raises
+    ------
+    KeptFileError
+        There is such a file.
+    OSError
+        It cannot be written.
+
+    Attributes
+    ----------
+    size : int
+        Bytes so far.
+    """
+
+    def __init__(self, path: Path, start: Start, *, force: bool = False) -> None:
+        check_replaceable(path, force=force)
+        self.path = path
+        self.size = 0
+        self.start = start.time
+        self._file: Any = open_own(path)
+        self._summary = Summary()
+        try:
+            self._write(mcap.beginning(PROFILE, LIBRARY))
+            at = self.size
+            size = self._write(mcap.metadata("botyard", start.metadata))
+            self._summary.metadata("botyard", at, size)
+            for one in start.attachments:
+                at = self.size
+                self._summary.attachment(one, at, self._write(one.record))
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _write(self, data: bytes) -> int:
+        """Write all of it, or nothing."""
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[self._file.raw.write(view) :]
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file.fileno(), self.size)
+                os.lseek(self._file.fileno(), self.size, os.SEEK_SET)
+            raise
+        self.size += len(data)
+        return len(data)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its indexes have so many bytes that another file should be begun."""
+        return self._summary.size > MAX_INDEX_BYTES
+
+    def write(self, chunk: Chunk, channels: Mapping[int, Channel]) -> None:
+        """Write a chunk, and before it those of its channels that the file does not have yet."""
+        new = [channels[number] for number in chunk.counts if not self._summary.has(number)]
+        if new:
+            self._write(b"".join(map(self._summary.channel, new)))
+        at = self.size
+        self._write(chunk.data)
+        self._summary.chunk(chunk, at)
+
+    def close(self) -> None:
+        """Write the summary, and close the file. OSError: it cannot be written; the file is closed all the same."""
+        try:
+            self._write(self._summary.end(self.size))
+        finally:
+            self._file.close()
+
+
+@dataclass(slots=True)
+class _Segment:
+    """A part of a ring that begins with a state."""
+
+    start: Start
+    chunks: list[Chunk] = field(default_factory=list)
+    size: int = 0
+
+
+class Ring:
+    """The last minutes in memory, compressed: segments of which each begins with a state; old ones are dropped.
+
+    Parameters
+    ----------
+    span : float
+        What is kept, simulated s; one segment more is there.
+    max_bytes : int
+        Most memory; older segments are dropped earlier then.
+    """
+
+    def __init__(self, span: float, max_bytes: int) -> None:
+        self._span = round(span * 1e9)
+        self._max_bytes = max_bytes
+        self._segments: deque[_Segment] = deque()
+        self.size = 0
+
+    def begin(self, start: Start) -> None:
+        """A segment begins."""
+        segment = _Segment(start, size=sum(len(a.data) for a in start.attachments))
+        self._segments.append(segment)
+        self.size += segment.size
+        self._drop()
+
+    def write(self, chunk: Chunk) -> None:
+        """Keep a chunk."""
+        segment = self._segments[-1]
+        segment.chunks.append(chunk)
+        segment.size += len(chunk.data)
+        self.size += len(chunk.data)
+        self._drop()
+
+    def _drop(self) -> None:
+        segments = self._segments
+        while len(segments) > 1:
+            now = max((chunk.end for chunk in segments[-1].chunks), default=segments[-1].start.time)
+            # a restored state may be of an earlier time: what is before it is kept until there is too much of all
+            if self.size <= self._max_bytes and not 0 <= segments[1].start.time <= now - self._span:
+                return
+            self.size -= segments.popleft().size
+
+    def save(self, path: Path, channels: Mapping[int, Channel], *, force: bool) -> None:
+        """Write all that is kept to a file. Raises as `McapFile`."""
+        file = McapFile(path, self._segments[0].start, force=force)
+        try:
+            for segment in self._segments:
+                for chunk in segment.chunks:
+                    file.write(chunk, channels)
+        finally:
+            file.close()
+
+
+class Output:
+    """Channels, the chunk in the making, and the file or ring that it is for.
+
+    Parameters
+    ----------
+    path : Path or None
+        The first file; None: there is a ring.
+    ring : Ring or None
+        The ring.
+    force : bool
+        Replace files that this program did not write.
+    began : callable, optional
+        Called with the path of each file that is begun.
+
+    Attributes
+    ----------
+    messages : int
+        Messages so far.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        ring: Ring | None,
+        *,
+        force: bool = False,
+        began: Callable[[Path], None] = lambda _: None,
+    ) -> None:
+        import zstandard
+
+        self._path, self._ring, self._force, self._began = path, ring, force, began
+        self._compressor: mcap.Compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
+        self._builder = ChunkBuilder()
+        self._since = 0.0
+        self._file: McapFile | None = None
+        self._parts = 0
+        self._channels: dict[int, Channel] = {}
+        self._ids: dict[str, int] = {}
+        self._schemas: dict[str, Schema] = {}
+        self._sequences: list[int] = [0]
+        self._latched: dict[int, bytes] = {}
+        self._state: bytes | None = None
+        self._states = 0
+        self.messages = 0
+
+    # -- channels and messages
+
+    def channel(
+        self, topic: str, encoding: str, schema: Callable[[], tuple[str, str, bytes]], metadata: Mapping[str, str] = {}
+    ) -> int:
+        """Number of a channel, which is made if it is new.
+
+        Parameters
+        ----------
+        schema : callable
+            Gives name, encoding and data of its schema; called for a new channel.
+        """
+        found = self._ids.get(topic)
+        if found is None:
+            name, kind, data = schema()
+            known = self._schemas.get(name)
+            if known is None:
+                known = self._schemas[name] = Schema(len(self._schemas) + 1, name, kind, data)
+            found = self._ids[topic] = len(self._ids) + 1
+            self._channels[found] = Channel(found, topic, encoding, known, metadata)
+            self._sequences.append(0)
+        return found
+
+    def message(self, channel: int, time_ns: int, data: bytes) -> None:
+        """Write a message."""
+        builder = self._builder
+        if not builder:
+            self._since = time.monotonic()
+        self._sequences[channel] = sequence = self._sequences[channel] + 1
+        builder.add(channel, time_ns, sequence & 0xFFFF_FFFF, data)
+        self.messages += 1
+        if builder.size >= CHUNK_BYTES:
+            self.flush()
+
+    def latch(self, channel: int, time_ns: int, data: bytes) -> None:
+        """Write a message that stands at the beginning of each further file and segment, too, until another one replaces it."""
+        self._latched[channel] = data
+        self.message(channel, time_ns, data)
+
+    def state(self, channel: int, time_ns: int, state: bytes) -> None:
+        """Write a state of the world, as a delta to the last one where that is shorter."""
+        self.message(channel, time_ns, pack_bytes(frames.encode(state, self._state)))
+        self._state = state
+
+    # -- files and segments
+
+    def begin(self, start: Start, states: int) -> None:
+        """Begin a file or a segment. `states`: channel of states.
+
+        Raises
+        ------
+        OSError
+            A file cannot be written.
+        """
+        self.flush()
+        if self._ring is not None:
+            self._ring.begin(start)
+        else:
+            self._next_file(start)
+        self._state = None
+        if start.state is not None:
+            self.state(states, start.time, start.state)
+        for channel, data in self._latched.items():
+            self.message(channel, start.time, data)
+
+    def _next_file(self, start: Start) -> None:
+        assert self._path is not None
+        if self._file is not None:
+            file, self._file = self._file, None
+            file.close()
+        path = self._path
+        while self._parts < MAX_PARTS:
+            self._parts += 1
+            if self._parts > 1:
+                path = self._path.with_stem(f"{self._path.stem}_{self._parts}")
+            try:
+                self._file = McapFile(path, start, force=self._force)
+            except KeptFileError:
+                if self._parts == 1:
+                    raise
+                continue  # somebody else's file has this number: take the next
+            self._began(path)
+            return
+
+    @property
+    def due(self) -> float | None:
+        """When the chunk in the making has to be written, by the monotonic clock; None: there is none."""
+        return self._since + CHUNK_S if self._builder else None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the present file, or of the ring."""
+        store = self._file if self._ring is None else self._ring
+        return 0 if store is None else store.size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another file should be begun, because the indexes of this one take much memory."""
+        return self._file is not None and self._file.is_full
+
+    def flush(self) -> None:
+        """Write the chunk in the making. OSError: it cannot be written, and is lost."""
+        if not self._builder:
+            return
+        chunk = self._builder.build(self._compressor)
+        if self._ring is not None:
+            self._ring.write(chunk)
+        elif self._file is not None:
+            self._file.write(chunk, self._channels)
+
+    def save(self, path: Path, *, force: bool) -> None:
+        """Write what a ring keeps to a file. Raises as `McapFile`."""
+        assert self._ring is not None
+        self.flush()
+        self._ring.save(path, self._channels, force=force)
+
+    def close(self) -> None:
+        """Write what is left, and end the file. OSError: it cannot be written."""
+        try:
+            self.flush()
+        finally:
+            if self._file is not None:
+                file, self._file = self._file, None
+                file.close()
+
+
+__all__ = ["CHUNK_BYTES", "CHUNK_S", "McapFile", "Output", "Ring", "Start"]

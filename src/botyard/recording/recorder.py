@@ -1,0 +1,466 @@
+"""Records a run: what its robots said as ROS 2 messages, and all that is needed to repeat it.
+
+A `Recorder` listens to steps, to the journal and to the log. In the thread of the simulation it copies arrays; a thread of its own
+(`botyard.recording.writer`) makes messages of them and writes. Beside ROS's topics a recording has channels of its own:
+
+`/botyard/states`
+    States of the world, see `botyard.recording.frames`: the first one stands before everything else.
+`/botyard/journal`
+    Changes of the world from outside, see `botyard.recording.codec`.
+`/botyard/digests`
+    JSON: steps done (``tick``), `Simulation.digest` as hexadecimal digits (``digest``), number of the last change before it (``order``, see
+    `botyard.sim.journal.Entry`; 0: none), wall time (``wall``, s since the epoch).
+`/botyard/events`
+    JSON: what happened, with its name as ``event``: ``stall``, ``branch`` (a state was restored), ``gap`` (changes are missing before it),
+    ``lost`` (what was left out), ``end``.
+
+Attachments are the scene, the models, and what the simulation was made with; metadata say of which run it is. Times are simulated.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import json
+import logging
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+
+from botyard.engine.commands import SetVelocity
+from botyard.engine.snapshot import Snapshot
+from botyard.errors import NotNowError, StateError
+from botyard.listeners import Listeners
+from botyard.protocols.ros_messages.types import types
+from botyard.recording import codec
+from botyard.recording.mcap import Attachment
+from botyard.recording.output import Output, Ring, Start
+from botyard.recording.own import DIGESTS, EVENTS, JOURNAL, STATES, TYPES, pack_bytes, pack_json
+from botyard.recording.samples import Selection, Watcher
+from botyard.recording.scribe import Scribe
+from botyard.recording.writer import Work, Writer
+from botyard.safefile import check_replaceable
+from botyard.sim.journal import Entry, ReplaceScene, Restore, Submit, SubmitVelocities
+from botyard.sim.simulation import Simulation
+from botyard.version import __version__
+
+BINARY: Final = "application/x-botyard"
+"""Media type of attachments; `botyard.recording.codec` has their layout."""
+STATE_PERIOD_US: Final = 1_000_000
+"""Simulated time between two states, and between two digests, µs."""
+SEGMENTS: Final = 10
+"""Segments of a ring: when it is full, the oldest of so many is dropped."""
+MAX_RING_BYTES: Final = 500 << 20
+"""Most memory of a ring."""
+ENTRY_BYTES: Final = 300
+"""What an entry of the journal is counted as while it waits to be written; a command to many bodies has its arrays besides."""
+LINE_BYTES: Final = 200
+TAIL_US: Final = 2_000_000
+"""When a robot stalls, a ring is saved so much later, simulated µs."""
+MAX_STALL_SAVES: Final = 20
+"""Most files that are written because robots stalled."""
+LOSS_WARNING_S: Final = 10.0
+"""Least wall time between two warnings of what was left out."""
+MAX_LINE: Final = 1000
+"""Characters of a line of the log that are recorded."""
+_SECRET: Final = re.compile(r"token|password|secret|key", re.IGNORECASE)
+_numbers = itertools.count(1)
+
+log = logging.getLogger("botyard.recording")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What is recorded, and into what.
+
+    Attributes
+    ----------
+    selection : Selection
+        Topics, robots and rates.
+    split_bytes : int
+        Size of a file from which on another one is begun; 0: never.
+    split_s : float
+        The same by simulated time; 0: never.
+    last_s : float
+        Keep only so much simulated time, in memory, until it is saved; 0: write all to the file as it goes.
+    on_stall : bool
+        Save what is kept when a robot stalls.
+    overwrite : bool
+        Replace files that botyard did not write.
+    patient : bool
+        Steps wait while the disk is slower than the simulation; else samples are left out.
+    """
+
+    selection: Selection = field(default_factory=Selection)
+    split_bytes: int = 0
+    split_s: float = 0.0
+    last_s: float = 0.0
+    on_stall: bool = False
+    overwrite: bool = False
+    patient: bool = True
+
+
+class Recorder:
+    """A recording in progress; implements `botyard.sim.recordings.Recording`. Made in the thread that steps the world.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world.
+    path : Path
+        The file; further parts get a number behind its name.
+    choices : Choices
+        What is recorded.
+
+    Raises
+    ------
+    KeptFileError
+        There is a file that botyard did not write.
+    OSError
+        It cannot be written.
+    """
+
+    def __init__(self, sim: Simulation, path: Path, choices: Choices = Choices()) -> None:
+        self._sim, self._path, self._choices = sim, path, choices
+        self.files: list[Path] = []
+        self.ended = Listeners[str](log, "the end of a recording")
+        """Told when the recording has ended, with the error, if there was one."""
+        selection = choices.selection
+        ring = Ring(choices.last_s, MAX_RING_BYTES) if choices.last_s else None
+        if ring is not None:
+            check_replaceable(path, force=choices.overwrite)
+        self._watcher = Watcher(sim, selection, f"recording {next(_numbers)}")
+        self._scribe = Scribe(types(), selection, sim.range_step)
+        output = Output(path, ring, force=choices.overwrite, began=self.files.append)
+        self._channels = {topic: self._scribe.channel(output, topic, kind) for topic, kind in TYPES.items()}
+        self._encoded: tuple[object, Attachment] | None = None
+        self._next_sample = self._next_state = 0
+        self._last_us = sim.snapshot.time_us
+        self._part_us = self._last_us
+        self._wants_part = ""
+        self._order = 0
+        self._stalled: tuple[object, Any] = None, None
+        self._save_at: int | None = None
+        self._saves = self._stall_saves = 0
+        self._reported: Mapping[str, int] = {}
+        self._warned_at = -LOSS_WARNING_S
+        self._is_closed = False
+        output.begin(self._start(), self._channels[STATES])
+        output.message(self._channels[DIGESTS], self._part_us * 1000, self._digest())
+        self._writer = Writer(output, str(path), patient=choices.patient)
+        self._lines = _Lines(self._line)
+        logging.getLogger("botyard").addHandler(self._lines)
+        self._ends = [sim.journal(self._entry), sim.after_step(self._step)]
+        atexit.register(self.close)
+        self._put_map()
+        self._step(sim.snapshot)
+
+    # -- what a program sees
+
+    @property
+    def error(self) -> str:
+        """Why nothing is recorded any more; empty: all is well."""
+        return self._writer.error
+
+    @property
+    def lost(self) -> Mapping[str, int]:
+        """How much was left out so far, by kinds."""
+        return dict(self._writer.lost)
+
+    @property
+    def is_ring(self) -> bool:
+        """Whether it keeps the last seconds only, until they are saved."""
+        return bool(self._choices.last_s)
+
+    def save(self, path: str | Path | None = None, *, overwrite: bool = False) -> Future[Path]:
+        """See `botyard.sim.recordings.Recording.save`."""
+        if not self._choices.last_s:
+            raise NotNowError(
+                "this recording is written to its file as it goes; one that keeps the last seconds can be saved"
+            )
+        if self._is_closed:
+            raise NotNowError("the recording has ended")
+        force = overwrite or self._choices.overwrite
+        if path is None:
+            self._saves += 1
+            target = self._path if self._saves == 1 else self._path.with_stem(f"{self._path.stem}_{self._saves}")
+        else:
+            target = Path(path)
+
+        def save(output: Output) -> Path:
+            output.save(target, force=force)
+            self.files.append(target)
+            return target
+
+        self._put_state()
+        return self._writer.call(save)
+
+    def close(self) -> None:
+        """Write what is left, and end the recording. Nothing happens if it has ended."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        atexit.unregister(self.close)
+        for end in self._ends:
+            end()
+        logging.getLogger("botyard").removeHandler(self._lines)
+        self._watcher.close()
+        self._put_state()
+        self._put_event("end", lost=self.lost)
+        if not self._writer.close():
+            log.error("the recording %s is not complete yet: the disk is slow", self._path)
+        elif not self.error and self.lost:
+            log.warning("the recording %s lacks %s", self._path, _words(self.lost))
+        self.ended.tell(self.error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- files
+
+    def _start(self) -> Start:
+        """What a file begins with, in the present state."""
+        sim, metadata = self._sim, dict(self._about())
+        try:
+            state = sim.save_state()
+        except StateError as error:
+            state = None
+            metadata["state"] = str(error)
+            log.warning("the recording %s cannot be simulated again: %s", self._path, error)
+        if self._encoded is None or self._encoded[0] is not sim.scene:
+            scene = Attachment("scene", BINARY, codec.encode_scene(sim.scene))
+            self._encoded = sim.scene, scene
+        attachments = [Attachment("setup", BINARY, codec.encode_setup(codec.setup_of(sim))), self._encoded[1]]
+        for k, model in enumerate(codec.models_of(sim)):
+            attachments.append(Attachment(f"model {k}", BINARY, codec.encode_model(model)))
+        self._part_us = sim.snapshot.time_us
+        return Start(sim.snapshot.time_us * 1000, state, metadata, attachments)
+
+    def _about(self) -> Iterable[tuple[str, str]]:
+        sim = self._sim
+        yield "version", __version__
+        yield "began", datetime.now(UTC).isoformat(timespec="seconds")
+        yield "command", json.dumps(_without_secrets(sys.argv))
+        yield "machine", f"{platform.system()} {platform.machine()}"
+        yield "python", platform.python_version()
+        yield "numpy", np.__version__
+        yield "map", sim.scene.source or sim.scene.name
+        yield "seed", str(sim.seed)
+        yield "step_us", str(sim.engine.clock.step_us)
+        yield "tick", str(sim.tick)
+        yield "part", str(len(self.files) + 1)
+
+    def _begin_part(self, why: str) -> None:
+        """Begin a file or a segment."""
+        start, said = self._start(), self._digest()
+        size = len(start.state or b"") + sum(len(a.data) for a in start.attachments)
+
+        def begin(output: Output) -> None:
+            output.begin(start, self._channels[STATES])
+            output.message(self._channels[DIGESTS], start.time, said)
+
+        if self._put("parts", size, begin, vital=True):
+            self._wants_part = ""
+            self._next_state = start.time // 1000 + STATE_PERIOD_US
+            if why:
+                self._put_event(why)
+
+    def _is_over(self, time_us: int) -> bool:
+        """Whether the present file or segment is complete."""
+        choices = self._choices
+        span = choices.last_s / SEGMENTS if choices.last_s else choices.split_s
+        is_large = not choices.last_s and choices.split_bytes and self._writer.size >= choices.split_bytes
+        return bool(is_large or self._writer.is_full or (span and time_us - self._part_us >= span * 1e6))
+
+    # -- what happens
+
+    def _put(self, kind: str, size: int, work: Work, *, vital: bool = False) -> bool:
+        return self._writer.put(kind, size, work, vital=vital)
+
+    def _step(self, snapshot: Snapshot) -> None:
+        """After a step."""
+        time_us = snapshot.time_us
+        if self._writer.error:
+            if not self._is_closed:
+                self.close()
+            return
+        if time_us < self._last_us:  # a restored state is of an earlier time
+            self._next_sample = self._next_state = time_us
+        self._last_us = time_us
+        if self._wants_part or self._is_over(time_us):
+            self._begin_part(self._wants_part)
+        if time_us >= self._next_sample:
+            period = self._choices.selection.shortest_us
+            self._next_sample = 0 if not period else (time_us // period + 1) * period
+            sample = self._watcher.sample()
+            self._put("samples", sample.size, lambda output: self._scribe.write(sample, output))
+        if time_us >= self._next_state:
+            self._next_state = time_us + STATE_PERIOD_US
+            self._put_state()
+        self._look_for_stalls(snapshot)
+        self._report_losses()
+
+    def _digest(self) -> bytes:
+        """The message about the present state."""
+        sim = self._sim
+        value = {
+            "tick": sim.tick,
+            "digest": f"{sim.digest():016x}",
+            "order": self._order,
+            "wall": round(time.time(), 3),
+        }
+        return pack_json(value)
+
+    def _put_state(self) -> None:
+        sim = self._sim
+        time_ns = sim.snapshot.time_us * 1000
+        try:
+            state = sim.save_state()
+        except StateError:
+            return  # it was said at the beginning
+        said = self._digest()
+
+        def work(output: Output) -> None:
+            output.state(self._channels[STATES], time_ns, state)
+            output.message(self._channels[DIGESTS], time_ns, said)
+
+        if not self._put("states", len(state), work, vital=True):
+            self._wants_part = "gap"
+
+    def _put_event(self, event: str, **values: Any) -> bool:
+        data = pack_json({"event": event, "tick": self._sim.tick, **values})
+        time_ns, channel = self._sim.snapshot.time_us * 1000, self._channels[EVENTS]
+        return self._put("events", len(data), lambda output: output.message(channel, time_ns, data), vital=True)
+
+    def _put_map(self) -> None:
+        scene, time_us = self._sim.scene, self._sim.snapshot.time_us
+        self._put("maps", 0, lambda output: self._scribe.map(scene, time_us, output))
+
+    def _entry(self, entry: Entry) -> None:
+        """A change of the world."""
+        change, time_us = entry.change, self._sim.snapshot.time_us
+        if isinstance(change, Restore):
+            time_us = self._last_us  # the snapshot is already the restored one
+        self._order, size = entry.order, ENTRY_BYTES
+        work: Callable[[Output], None]
+        if isinstance(change, Submit):
+            name, command = change.name, change.command
+
+            def work(output: Output) -> None:
+                self._write_entry(entry, time_us, output)
+                if isinstance(command, SetVelocity):
+                    self._scribe.command(name, command, time_us * 1000, output)
+
+        elif isinstance(change, SubmitVelocities):
+            many, rows = change.command, self._sim.engine.rows
+            size += 4 * many.rows.nbytes
+
+            def work(output: Output) -> None:
+                self._write_entry(entry, time_us, output)
+                self._scribe.commands(many, rows, time_us * 1000, output)
+
+        else:  # encoded now: what it refers to may change
+            data, channel = pack_bytes(codec.encode_entry(entry)), self._channels[JOURNAL]
+            size = len(data)
+            work = lambda output: output.message(channel, time_us * 1000, data)  # noqa: E731
+        if not self._put("changes", size, work, vital=True):
+            self._wants_part = "gap"
+        if isinstance(change, ReplaceScene):
+            self._put_map()
+        elif isinstance(change, Restore):
+            self._next_sample = self._next_state = 0
+            self._begin_part("branch")
+            self._put_map()
+
+    def _write_entry(self, entry: Entry, time_us: int, output: Output) -> None:
+        output.message(self._channels[JOURNAL], time_us * 1000, pack_bytes(codec.encode_entry(entry)))
+
+    def _line(self, level: int, text: str) -> None:
+        """A line of the log, from any thread."""
+        time_us = self._last_us
+        self._put("lines", LINE_BYTES, lambda output: self._scribe.line(level, text, time_us, output))
+
+    def _look_for_stalls(self, snapshot: Snapshot) -> None:
+        rows, stall = self._sim.engine.rows, snapshot.state.stall.astype(bool)
+        before = self._stalled[1] if self._stalled[0] is rows else None
+        self._stalled = rows, stall
+        if before is not None and (new := stall & ~before).any():
+            bodies = {row: name for name, row in rows.items()}
+            names = [bodies[row] for row in np.flatnonzero(new).tolist() if bodies[row] in self._sim.robots]
+            if names:
+                self._put_event("stall", robots=names)
+                if self._choices.on_stall and self._save_at is None and self._stall_saves < MAX_STALL_SAVES:
+                    self._save_at = snapshot.time_us + TAIL_US
+        if self._save_at is not None and snapshot.time_us >= self._save_at:
+            self._save_at = None
+            self._stall_saves += 1
+            self.save().add_done_callback(_say_saved)
+
+    def _report_losses(self) -> None:
+        """Say in the file and in the log what was left out, as soon as there is room again."""
+        lost = self._writer.lost
+        if lost.total() == sum(self._reported.values()):
+            return
+        now = time.monotonic()
+        if now - self._warned_at < LOSS_WARNING_S:
+            return
+        new = {kind: n - self._reported.get(kind, 0) for kind, n in lost.items() if n > self._reported.get(kind, 0)}
+        if self._put_event("lost", **{"lost": new}):
+            self._warned_at, self._reported = now, dict(lost)
+            log.warning("the recording %s is too slow; left out: %s", self._path, _words(new))
+
+
+class _Lines(logging.Handler):
+    """Hands lines of the log on."""
+
+    def __init__(self, take: Callable[[int, str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._take = take
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """A line of the log. Those about recordings are left out: a full queue would beget more of them."""
+        if record.name != log.name:
+            self._take(record.levelno, record.getMessage()[:MAX_LINE])
+
+
+def _say_saved(saved: Future[Path]) -> None:
+    error = saved.exception()
+    if error is None:
+        log.info("recorded: %s", saved.result())
+    else:
+        log.error("what was recorded cannot be saved: %s", error)
+
+
+def _words(lost: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {kind}" for kind, n in lost.items())
+
+
+def _without_secrets(command: Sequence[str]) -> list[str]:
+    """A command line without the values of options that are secret."""
+    found, hides = list[str](), False
+    for word in command:
+        name, equals, _ = word.partition("=")
+        if hides:
+            found.append("…")
+            hides = False
+        elif word.startswith("-") and _SECRET.search(name):
+            found.append(name + ("=…" if equals else ""))
+            hides = not equals
+        else:
+            found.append(word)
+    return found
+
+
+__all__ = ["BINARY", "Choices", "Recorder"]

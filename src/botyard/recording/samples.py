@@ -1,0 +1,299 @@
+"""What the thread of the simulation copies of a step for the ROS topics of a recording: columns and readings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any, Final, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.model.beams import Bundle
+from botyard.model.robot import RobotSpec
+from botyard.model.robotport import RobotPort
+from botyard.model.rosmessages import SCAN, RosMessage
+from botyard.model.world import THING
+from botyard.protocols.ros_messages.devices import shown_devices
+from botyard.protocols.ros_messages.naming import PROFILES, Names, graph_name, names_of
+from botyard.sim.simulation import Robot, Simulation
+
+PROFILE: Final = replace(
+    PROFILES["default"], robot=frozenset({"pose", "odom", "base_pose_ground_truth"}), world=frozenset()
+)
+"""Names are those of the profile ``default``. Wheels and paddles are left out of the transforms."""
+RATES_HZ: Final[Mapping[str, float]] = {"*/odom": 2.0, "*/base_pose_ground_truth": 2.0, "/tf": 5.0, "*": 10.0}
+"""Most messages of a topic for each simulated second, unless somebody says otherwise, by patterns of topics: 100 robots at full rate would
+take three times as much room. The transforms have true poses and those of odometry."""
+USUAL: Final = ("*/odom", "*/base_pose_ground_truth", "*/cmd_vel", "/tf", "/tf_static", "/map", "/rosout")
+"""The topics of a recording when nobody names any, beside scans of lasers that somebody reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which topics of which robots are recorded.
+
+    Attributes
+    ----------
+    topics : tuple of str or None
+        Patterns of topics (``*``, ``?``, ``[…]``; ``*`` takes slashes, too); None: those that are `USUAL`.
+    robots : tuple of str
+        Patterns of names of robots.
+    rates : mapping of str to float
+        Most messages a simulated second, by patterns of topics; the first that fits counts.
+    """
+
+    topics: tuple[str, ...] | None = None
+    robots: tuple[str, ...] = ("*",)
+    rates: Mapping[str, float] = field(default_factory=lambda: RATES_HZ)
+
+    def has_robot(self, name: str) -> bool:
+        """Whether a robot is recorded."""
+        return any(fnmatchcase(name, pattern) for pattern in self.robots)
+
+    def has(self, topic: str) -> bool:
+        """Whether a topic is recorded."""
+        return any(fnmatchcase(topic, pattern) for pattern in (USUAL if self.topics is None else self.topics))
+
+    def period_us(self, topic: str) -> int:
+        """Least time between two messages of a topic, simulated µs; 0: one for every step."""
+        for pattern, rate in self.rates.items():
+            if fnmatchcase(topic, pattern):
+                return round(1e6 / rate) if rate else 0
+        return 0
+
+    @property
+    def shortest_us(self) -> int:
+        """Least time between two samples; 0: one for every step."""
+        rates = self.rates.values()
+        return round(1e6 / max(rates)) if "*" in self.rates and all(rates) else 0
+
+
+class Columns(NamedTuple):
+    """Copies of the columns of all bodies that messages are made of, see `BodyColumns`."""
+
+    pose: NDArray[np.float64]
+    odom: NDArray[np.float64]
+    vel: NDArray[np.float64]
+    path: NDArray[np.float64]
+
+
+Key = tuple[str, str, int]
+"""Of a range sensor: robot, kind and index."""
+
+
+class Version:
+    """The beams of a sensor; equal if they are the same objects."""
+
+    __slots__ = ("_bundles",)
+
+    def __init__(self, bundles: tuple[Bundle, ...]) -> None:
+        self._bundles = bundles
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Version) and list(map(id, self._bundles)) == list(map(id, other._bundles))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Sensor(NamedTuple):
+    """A range sensor whose topics are recorded: its number among all, its slice of the readings, and a reading of it as it is set."""
+
+    number: int
+    span: tuple[int, int]
+    reading: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """The robots that are recorded, and the layout of the arrays of each step, until robots come or go or sensors are set.
+
+    Attributes
+    ----------
+    robots : mapping
+        Model and devices (`Robot.devices`) by name.
+    rows : mapping
+        Row of each body.
+    sensors : mapping
+        Those whose readings are recorded, by their keys.
+    versions : mapping
+        By key, what changes when a sensor is set anew.
+    """
+
+    robots: Mapping[str, tuple[RobotSpec, Mapping[str, Any]]]
+    rows: Mapping[str, int]
+    sensors: Mapping[Key, Sensor]
+    versions: Mapping[Key, Version]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """What a step has left, as copies.
+
+    Attributes
+    ----------
+    time_us : int
+        Simulated time.
+    plan : Plan
+        The layout.
+    columns : Columns
+        Columns of all bodies.
+    ranges, returns, taken : arrays or None
+        Readings of all range sensors, m, and which of them were measured in this step; None: no sensor is recorded.
+    """
+
+    time_us: int
+    plan: Plan
+    columns: Columns
+    ranges: NDArray[np.float64] | None
+    returns: NDArray[np.int16] | None
+    taken: NDArray[np.bool_] | None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the copies."""
+        return sum(
+            array.nbytes for array in (*self.columns, self.ranges, self.returns, self.taken) if array is not None
+        )
+
+
+def _is_recorded(robot: Robot, selection: Selection) -> bool:
+    return robot.spec.name != THING and bool(robot.spec.drive) and selection.has_robot(robot.name)
+
+
+class Watcher:
+    """Copies what is recorded of a step; lives in the thread of the simulation.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world.
+    selection : Selection
+        What is recorded.
+    source : str
+        Its name as a subscriber of sensors.
+    """
+
+    def __init__(self, sim: Simulation, selection: Selection, source: str) -> None:
+        self._sim, self._selection, self._source = sim, selection, source
+        self._plan: Plan | None = None
+        self._layout = -1
+        self._places: Mapping[Key, int] = {}
+        self._unread = np.zeros(0, np.int64)
+        self._subscribed: dict[Robot, list[str]] = {}
+
+    def close(self) -> None:
+        """Subscribe to no sensor any more."""
+        for robot, names in self._subscribed.items():
+            if self._sim.robots.get(robot.name) is robot:
+                for name in names:
+                    robot.devices[name].subscribe(self._source, False)
+        self._subscribed.clear()
+
+    def sample(self) -> Sample:
+        """Copies of what the last step has left."""
+        fleet = self._sim.fleet
+        taken = None
+        if fleet.layout != self._layout:
+            self._survey()
+        if self._places:
+            taken = fleet.taken
+            if self._unread.size and taken[self._unread].any():
+                self._plan = self._planned(taken)
+        plan = self._plan
+        if plan is None:
+            plan = self._plan = self._planned(taken)
+        state = self._sim.snapshot.state
+        columns = Columns(state.pose.copy(), state.odom.copy(), state.vel.copy(), state.path.copy())
+        ranges = returns = None
+        if plan.sensors and taken is not None:
+            ranges, returns = fleet.readings
+            ranges, returns, taken = ranges.copy(), returns.copy(), taken.copy()
+        return Sample(self._sim.snapshot.time_us, plan, columns, ranges, returns, taken)
+
+    def _survey(self) -> None:
+        """Robots have come or gone, or a sensor was set: find the sensors that are recorded, and subscribe to those that are named."""
+        places, fleet = dict[Key, int](), self._sim.fleet
+        subscribed = dict[Robot, list[str]]()
+        robots = [robot for robot in self._sim.robots.values() if _is_recorded(robot, self._selection)]
+        wanted = {
+            one.reader.key: (robot, one.reader.name)
+            for robot, names in zip(robots, ros_names([r.name for r in robots]), strict=True)
+            for one in shown_devices(cast(RobotPort, robot.port(self._source)), names)
+            if _is_beams(one.ros, one.reader.kind)
+            and _has(self._selection, one.ros, names.topic(one.place.named(one.ros.topic)))
+        }
+        if self._selection.topics is not None:
+            for robot, name in wanted.values():
+                before = self._subscribed.get(robot, ())
+                subscribed.setdefault(robot, []).append(name)
+                if name not in before:
+                    robot.devices[name].subscribe(self._source, True)
+        self._subscribed = subscribed
+        numbers = {key: i for i, key in enumerate(fleet.placed[0])}
+        places = {key: numbers[key] for key in wanted if key in numbers}
+        self._places, self._layout, self._plan = places, fleet.layout, None
+        self._unread = np.array(list(places.values()), np.int64)
+
+    def _planned(self, taken: NDArray[np.bool_] | None) -> Plan:
+        """The layout; of sensors those that were measured at least once since it is this one."""
+        sim, fleet = self._sim, self._sim.fleet
+        known = {} if self._plan is None else self._plan.sensors
+        spans = fleet.placed[1]
+        sensors, versions = dict[Key, Sensor](), dict[Key, Version]()
+        for key, number in self._places.items():
+            if key in known:
+                sensors[key] = known[key]
+            elif taken is not None and taken[number]:
+                sensors[key] = Sensor(number, spans[number], _reading(sim.robots[key[0]], key))
+            else:
+                continue
+            versions[key] = Version(fleet.bundles(key))
+        self._unread = np.array([n for key, n in self._places.items() if key not in sensors], np.int64)
+        robots = {
+            name: (robot.spec, robot.devices)
+            for name, robot in sim.robots.items()
+            if _is_recorded(robot, self._selection)
+        }
+        return Plan(robots, sim.engine.rows, sensors, versions)
+
+
+def _reading(robot: Robot, key: Key) -> Any:
+    return next(reader.read() for reader in robot.devices.values() if reader.key == key)
+
+
+def _is_beams(ros: RosMessage[Any, Any], kind: Any) -> bool:
+    """Whether the topic is made from the arrays of all sensors."""
+    return ros.beams is not None and kind.beams is not None
+
+
+def _has(selection: Selection, ros: RosMessage[Any, Any], topic: str) -> bool:
+    return ros.type_name == SCAN if selection.topics is None else selection.has(topic)
+
+
+def ros_names(robots: Sequence[str]) -> list[Names]:
+    """Names of robots in ROS's terms: two that would get the same get numbers."""
+    found, taken = [], set[str]()
+    for robot in robots:
+        first = name = graph_name(robot)
+        n = 2
+        while name in taken:
+            name, n = f"{first}_{n}", n + 1
+        taken.add(name)
+        found.append(names_of(name, PROFILE, False))
+    return found
+
+
+__all__ = [
+    "PROFILE",
+    "USUAL",
+    "Columns",
+    "Key",
+    "Plan",
+    "Sample",
+    "Selection",
+    "Version",
+    "Watcher",
+    "ros_names",
+]
