@@ -108,9 +108,9 @@ mutants: $(VENV)/.all
 test-aarch64: $(VENV)/.all
 	tools/aarch64.sh $(BIN)/python
 
-# runs of simulations, each done again from its journal: digests of every step must be equal
+# runs of simulations, each done again from its journal: digests of every step must be equal; and ten minutes of DDS participants that come and go
 test-long: $(VENV)/.all
-	BOTYARD_JOURNAL=1 $(BIN)/python -m pytest -n auto tests/controllers tests/devices tests/protocols tests/servers tests/traffic tests/test_api.py $(ARGS)
+	BOTYARD_JOURNAL=1 BOTYARD_CHURN_S=600 $(BIN)/python -m pytest -n auto tests/controllers tests/devices tests/protocols tests/servers tests/traffic tests/test_api.py $(ARGS)
 
 lint: $(VENV)/.all
 	$(BIN)/ruff check src tests bench examples tools hatch_build.py

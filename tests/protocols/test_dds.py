@@ -112,7 +112,13 @@ def test_environment() -> None:
     assert Environment.read({"ROS_STATIC_PEERS": "10.0.0.1;b.local"}, 3) == Environment(
         3, "SUBNET", ("10.0.0.1", "b.local")
     )
-    for wrong in ({"ROS_DOMAIN_ID": "x"}, {"ROS_DOMAIN_ID": "233"}, {"ROS_AUTOMATIC_DISCOVERY_RANGE": "WORLD"}):
+    for wrong in (
+        {"ROS_DOMAIN_ID": "x"},
+        {"ROS_DOMAIN_ID": "233"},
+        {"ROS_DOMAIN_ID": "²"},
+        {"ROS_DOMAIN_ID": "9" * 5000},
+        {"ROS_AUTOMATIC_DISCOVERY_RANGE": "WORLD"},
+    ):
         with pytest.raises(WorldError, match="expected"):
             Environment.read(wrong)
 

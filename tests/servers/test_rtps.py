@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import socket
 
+import pytest
+
+from botyard.errors import PeerError
 from botyard.protocols.dds.environment import Environment
+from botyard.protocols.rtps import guids
 from botyard.protocols.rtps.qos import Durability, Qos
+from botyard.protocols.rtps.reader import Sample
+from botyard.servers import rtps
 from botyard.servers.rtps import RtpsNode, interface_addresses
+from tests.servers.nearby import Nearby
+from tests.waiting import PATIENCE
 
 
 def test_addresses() -> None:
@@ -32,5 +41,67 @@ def test_off_opens_no_socket() -> None:
         assert node._sockets == node._group == []
         node.close()
         node.close()
+
+    asyncio.run(run())
+
+
+class _Taken(socket.socket):
+    """A socket that finds every port but those of the last digit 4 taken."""
+
+    def bind(self, address: tuple[str, int]) -> None:  # type: ignore[override]
+        """Bind, or refuse."""
+        if not 0 <= address[1] <= 65535:
+            raise OverflowError("bind(): port must be 0-65535.")
+        if address[1] != guids.discovery_port(232) and address[1] % 10 != 4:
+            raise OSError("in use")
+        super().bind(address)
+
+
+@pytest.mark.parametrize("is_free", [True, False])
+def test_the_last_domain_has_fewer_ports(monkeypatch: pytest.MonkeyPatch, is_free: bool) -> None:
+    """Its next free port is found, and without one it is said that it cannot be entered."""
+
+    def udp() -> socket.socket:
+        sock = _Taken(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.setblocking(False)
+        return sock
+
+    async def run() -> None:
+        monkeypatch.setattr(rtps, "_udp", udp)
+        if not is_free:
+            monkeypatch.setattr(_Taken, "bind", lambda self, address: (_ for _ in ()).throw(OSError("in use")))
+            with pytest.raises(PeerError, match="domain 232"):
+                RtpsNode(Nearby(232))
+            return
+        node = RtpsNode(Nearby(232))
+        assert node._sockets[0].getsockname()[1] == 65414
+        node.close()
+
+    asyncio.run(run())
+
+
+def test_a_callback_may_close_the_participant() -> None:
+    """In the middle of the packets that have come."""
+
+    async def run() -> None:
+        one, other = RtpsNode(Nearby(179)), RtpsNode(Nearby(179))
+        taken = []
+
+        def take(sample: Sample) -> None:
+            taken.append(sample)
+            other.close()
+
+        other.participant.reader("rt/a", "T", take, Qos(), other.now())
+        writer = one.participant.writer("rt/a", "T", Qos(), one.now())
+        async with asyncio.timeout(PATIENCE):
+            while not writer.matched:
+                await asyncio.sleep(0.01)
+            for _ in range(20):
+                writer.write(b"\0\1\0\0", one.now())
+            one.wake()
+            while one.participant.peers:
+                await asyncio.sleep(0.01)
+        assert taken
+        one.close()
 
     asyncio.run(run())

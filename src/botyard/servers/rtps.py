@@ -25,7 +25,8 @@ from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.workclock import worked
 
 SHARE: Final = 0.2
-"""Token bucket of processing time for received packets: sustained share of time."""
+"""Token bucket of processing time for received packets: sustained share of time. What is sent in answer has limits of its own
+(`botyard.protocols.rtps.limits`), and what the simulator publishes is not the peers' doing."""
 BURST_S: Final = 0.05
 """The same: burst, s."""
 MAX_PACKETS: Final = 64
@@ -37,6 +38,7 @@ ENOUGH_BUFFER_BYTES: Final = 1 << 20
 """Less than this is worth a line in the log, bytes."""
 MAX_INDEX: Final = 100
 """Participants of one host and domain whose ports are tried."""
+LAST_PORT: Final = 65535
 POLL_S: Final = 0.002
 """How often sockets are looked at where the event loop cannot watch them, s."""
 _SIOCGIFADDR: Final = 0x8915
@@ -136,13 +138,14 @@ class RtpsNode:
         self._sockets.append(own)
         # bound to one address, it does not see what comes for another one, such as from outside
         address = "" if is_everywhere or len(hosts) > 1 else hosts[0]
-        for index in range(MAX_INDEX):
-            port = guids.unicast_port(environment.domain, index)
+        ports = [guids.unicast_port(environment.domain, index) for index in range(MAX_INDEX)]
+        ports = [port for port in ports if port <= LAST_PORT]  # the last domains have fewer
+        for port in ports:
             try:
                 own.bind((address, port))
                 break
             except OSError:
-                if index == MAX_INDEX - 1:
+                if port == ports[-1]:
                     raise
         own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         granted = own.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
@@ -209,8 +212,8 @@ class RtpsNode:
             if self._only and source[0] not in self._only:
                 continue
             self._fence.run(feed, packet, source, now)
-        self._flush()
         self._time.spend(now, worked() - start)
+        self.wake()
         wait = self._time.wait(now)
         if wait and not self._is_closed:
             with contextlib.suppress(NotImplementedError):

@@ -238,6 +238,17 @@ def test_what_all_have_acknowledged_is_not_kept() -> None:
     wait(network, lambda: len(writer.kept) == 0)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_one_that_is_announced_to_by_nobody_else(seed: int) -> None:
+    """A static peer that does not name us in turn hears of us by our answer alone, which may be lost again and again."""
+    network = Network(seed=seed, loss=0.4)
+    one, other = pair(network)
+    one.part._discovery._announce_to = ()
+    reader = other.part.reader("rt/a", "T", Got(), RELIABLE, network.now)
+    writer = one.part.writer("rt/a", "T", RELIABLE, network.now)
+    wait(network, lambda: writer.matched and reader.matched, 60.0)
+
+
 def test_samples_say_when_they_were_sent() -> None:
     """Since 1970, by the writer's clock, also after a pause, and for several datagrams that are written in one go."""
     network = Network()

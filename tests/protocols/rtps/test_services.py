@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.protocols.dds import naming
-from botyard.protocols.dds.services import WAIT_S, Call, ServiceClient, ServiceServer
+from botyard.protocols.dds.services import MAX_WAITING_BYTES, WAIT_S, Call, ServiceClient, ServiceServer
 from botyard.protocols.rtps import parameters, wire
 from botyard.protocols.rtps.parameters import Identity
 from botyard.protocols.rtps.qos import Qos
@@ -152,3 +152,37 @@ def test_a_response_waits_for_its_reader(comes_after: float) -> None:
     network.run(2.0)
     assert len(got) == (comes_after < WAIT_S)
     assert not server.service._waiting or comes_after > WAIT_S
+
+
+def test_a_response_goes_to_who_has_asked() -> None:
+    """Nobody lets a server answer somebody else's reader."""
+    network = Network()
+    server = Server(network.add(), network)
+    victim, other = Client(network.add(), network, "fast"), network.add()
+    writer = other.part.writer(naming.request_topic(NAME), naming.type_name(REQUEST), QOS, network.now)
+    wait(network, lambda: writer.matched and victim.reader.matched and len(server.service.reader.matched) == 2)
+    writer.write(CDR + b"x   ", network.now, parameters.related_identity(Identity(victim.reader.guid, 1)))
+    wait(network, lambda: server.refused)
+    assert "another participant" in server.refused[0]
+    assert not server.calls and not victim.got
+
+
+def test_responses_that_wait_are_bounded() -> None:
+    """Requests that name readers which never come; the next request finds those of before forgotten."""
+    network = Network()
+    node = network.add()
+    server = Server(node, network)
+    server.service._take_call = lambda call: server.service.answer(call, CDR + bytes(100_000), network.now)
+    client = network.add()
+    writer = client.part.writer(naming.request_topic(NAME), naming.type_name(REQUEST), Qos(depth=1000), network.now)
+    wait(network, lambda: writer.matched)
+    nobody = parameters.related_identity(Identity(client.part.guid[:12] + b"\0\0\7\4", 1))
+    for _ in range(200):
+        writer.write(CDR + b"x   ", network.now, nobody)
+        network.run(0.001)
+    waiting = server.service._waiting
+    assert 5 << 20 < sum(len(entry[2]) for entry in waiting) <= MAX_WAITING_BYTES
+    network.run(WAIT_S + 0.1)
+    writer.write(CDR + b"x   ", network.now, nobody)
+    network.run(0.1)
+    assert len(server.service._waiting) == 1

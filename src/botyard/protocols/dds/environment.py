@@ -77,8 +77,8 @@ class Environment:
         """
         if domain is None:
             text = variables.get("ROS_DOMAIN_ID", "").strip() or "0"
-            if not text.isdigit():
-                raise WorldError(f'ROS_DOMAIN_ID: expected 0 … {LAST_DOMAIN}, found "{text}"')
+            if not re.fullmatch("[0-9]{1,9}", text):
+                raise WorldError(f'ROS_DOMAIN_ID: expected 0 … {LAST_DOMAIN}, found "{shown(text)}"')
             domain = int(text)
         if not 0 <= domain <= LAST_DOMAIN:
             raise WorldError(f"ROS 2 domain: expected 0 … {LAST_DOMAIN}, found {domain}")

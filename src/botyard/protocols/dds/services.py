@@ -30,6 +30,8 @@ SERVER_QOS: Final = Qos(depth=1000)
 CLIENT_QOS: Final = Qos(depth=10)
 MAX_WAITING: Final = 256
 """Most responses that wait for the reader of their client to be found."""
+MAX_WAITING_BYTES: Final = 8 << 20
+"""Their bytes; a single one may be longer."""
 WAIT_S: Final = 1.0
 """How long they wait, s."""
 MAX_CALLS: Final = 1024
@@ -120,7 +122,11 @@ class ServiceServer:
 
     def _take(self, sample: Sample) -> None:
         """A request."""
+        self._forget_late(self._participant.now)
         if sample.related is not None:
+            if sample.related.guid[:12] != sample.writer[:12]:
+                self._refuse("a request that names the reader of another participant for its response")
+                return
             self._take_call(Call(sample.payload, sample, None))
             return
         if not _is_cyclone(self.reader.matched.get(sample.writer)):
@@ -143,7 +149,14 @@ class ServiceServer:
             CDR of the response, little-endian, with its 4 bytes of encapsulation.
         """
         if not self._send(call, body, now):  # its reader may not have been found yet
+            self._forget_late(now)
             self._waiting.append((now + WAIT_S, call, body))
+            while len(self._waiting) > 1 and sum(len(entry[2]) for entry in self._waiting) > MAX_WAITING_BYTES:
+                self._waiting.popleft()
+
+    def _forget_late(self, now: float) -> None:
+        while self._waiting and self._waiting[0][0] < now:
+            self._waiting.popleft()
 
     def _changed(self) -> None:
         """Readers of clients have come or gone."""

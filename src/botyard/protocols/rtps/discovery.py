@@ -198,6 +198,8 @@ class Discovery:
         """
         self._now = now
         peer = self.peers.get(prefix)
+        if peer is not None and not peer.host:
+            peer.announced(len(payload))
         if peer is not None and peer.number == number:
             if not peer.host and peer not in self._greeting:
                 self._greeting[peer] = None  # it is still there: greet it again
@@ -214,9 +216,22 @@ class Discovery:
                 self._forget(peer, EventKind.LEFT)
             self._ignore(prefix, number, reason, source)
         elif peer is None:
-            self._meet(Peer(data, number, now), now)
+            self._meet(Peer(data, number, now, self._greeted(data, source)), now, len(payload))
         else:
-            self._changed(peer, data, number, now)
+            self._changed(peer, data, number, source, now)
+
+    def _greeted(self, data: ParticipantData, source: Address) -> tuple[Address, ...]:
+        """Where a participant is greeted: first where its announcement came from. Nobody elsewhere makes us greet programs of this host."""
+        is_local = self._outbox.is_local(source[0])
+        near = [a for a in data.metatraffic if is_local or not a[0].startswith(guids.LOOPBACK_NET)]
+        return tuple(sorted(near, key=lambda a: a[0] != source[0])[:MAX_GREETED_LOCATORS])
+
+    def strange(self, peer: Peer, host: str) -> None:
+        """A packet in the name of a participant has come from a host that it does not announce: it does not count."""
+        if peer.strange_host != host:
+            peer.strange_host = host
+            text = f"its packets come from {host}, which is none of the addresses that it announces: not served"
+            self._events.add(EventKind.REFUSED, peer.data.guid, text)
 
     def _reason_against(self, data: ParticipantData) -> str:
         if data.domain is not None and data.domain != self._domain:
@@ -236,44 +251,49 @@ class Discovery:
         if len(self._ignored) > MAX_IGNORED:
             del self._ignored[next(iter(self._ignored))]
 
-    def _meet(self, peer: Peer, now: float) -> None:
+    def _meet(self, peer: Peer, now: float, size: int) -> None:
+        """A new participant, which has announced itself with so many bytes."""
         if len(self.peers) >= MAX_PARTICIPANTS:
-            unproved = next((x for x in self.peers.values() if not x.host), None)
-            if unproved is None:
+            unverified = next((x for x in self.peers.values() if not x.host), None)
+            if unverified is None:
                 text = f"a participant more than the {MAX_PARTICIPANTS} that are served"
                 self._events.add(EventKind.REFUSED, peer.data.guid, text)
                 return
-            self._forget(unproved, EventKind.LOST)
+            self._forget(unverified, EventKind.LOST)
         self.peers[peer.prefix] = peer
-        for address in peer.data.metatraffic[:MAX_GREETED_LOCATORS]:
-            self._outbox.send(address, self._announcement)
+        peer.announced(size)
         self._greeting[peer] = None
         peer.greet_at = now
 
     def _greet(self, peer: Peer, now: float) -> None:
-        """Ask a participant whether it is there: what it answers proves that it is where it says."""
+        """Announce ourselves to a participant, and ask whether it is there: what it answers shows that it is where it says.
+
+        Each greeting has the announcement, without which the others mean nothing: our next one may not reach it.
+        """
         if peer.greetings >= MAX_GREETINGS:
             del self._greeting[peer]
             return
         peer.greetings += 1
         peer.greet_at = now + GREET_AFTER_S * (1 << peer.greetings - 1)
-        parts = [wire.info_dst(peer.prefix)]
+        parts = [self._announcement, wire.info_dst(peer.prefix)]
         for ours, theirs, bit in _WRITERS[:2]:
             if peer.data.builtin & bit:
                 parts.append(self.writers[ours].greeting(theirs))
         for ours, theirs, bit in _READERS[:2]:
             if peer.data.builtin & bit:
                 parts.append(wire.acknack(ours, theirs, first_base(peer.data.vendor), (), peer.greetings))
-        for address in peer.data.metatraffic[:MAX_GREETED_LOCATORS]:
+        size = len(self._outbox.head) + sum(map(len, parts))
+        for address in peer.greeted:
+            if not peer.may_have(size):
+                del self._greeting[peer]  # until it announces itself again
+                peer.greeted = (*peer.greeted[1:], *peer.greeted[:1])
+                break
             self._outbox.send(address, *parts)
 
-    def proved(self, peer: Peer, host: str, now: float) -> None:
+    def verified(self, peer: Peer, host: str, now: float) -> None:
         """A packet of a participant for us has come from a host."""
         if not peer.is_at(host):
-            if peer.strange_host != host:
-                peer.strange_host = host
-                text = f"its packets come from {host}, which is none of the addresses that it announces: not served"
-                self._events.add(EventKind.REFUSED, peer.data.guid, text)
+            self.strange(peer, host)
             return
         peer.host = host
         self._greeting.pop(peer, None)
@@ -293,14 +313,15 @@ class Discovery:
         assert address is not None, "it has proved to be there"
         return self._outbox.place(address)
 
-    def _changed(self, peer: Peer, data: ParticipantData, number: int, now: float) -> None:
+    def _changed(self, peer: Peer, data: ParticipantData, number: int, source: Address, now: float) -> None:
         """A participant says something else of itself, such as other addresses."""
         peer.data, peer.number = data, number
         if not peer.host:
+            peer.greeted = self._greeted(data, source)
             return
         if not peer.is_at(peer.host):  # it has moved: whether it is there must be seen anew
             self._forget(peer, EventKind.LEFT)
-            self._meet(Peer(data, number, now), now)
+            self._meet(Peer(data, number, now, self._greeted(data, source)), now, len(data.encode()))
             return
         place = self._meta_place(peer)
         for ours, theirs, _ in _WRITERS:

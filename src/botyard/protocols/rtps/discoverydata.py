@@ -20,6 +20,7 @@ from botyard.protocols.rtps.limits import (
     MAX_LEASE_S,
     MAX_LOCATORS,
     MAX_NAME_BYTES,
+    MAX_PARAMETER_BYTES,
     MAX_USER_DATA_BYTES,
 )
 from botyard.protocols.rtps.parameters import Parameters
@@ -46,7 +47,9 @@ def _locators(found: Parameters, pid: int, layout: Layout) -> tuple[Address, ...
 
 
 def _user_data(found: Parameters, layout: Layout) -> bytes:
-    return p.octets(found[p.USER_DATA][0], layout, MAX_USER_DATA_BYTES) if p.USER_DATA in found else b""
+    """User data; what is longer than anything that ROS says there is left out."""
+    data = p.octets(found[p.USER_DATA][0], layout, MAX_PARAMETER_BYTES) if p.USER_DATA in found else b""
+    return data if len(data) <= MAX_USER_DATA_BYTES else b""
 
 
 def _name(found: Parameters, pid: int, layout: Layout) -> str:

@@ -40,6 +40,7 @@ READER_KINDS: Final = (READER_WITHOUT_KEY, 0x07)
 GROUP: Final = "239.255.0.1"
 """Multicast group of discovery."""
 LOOPBACK: Final = "127.0.0.1"
+LOOPBACK_NET: Final = "127."
 UDP_V4: Final = 1
 """Kind of locator; other kinds (shared memory, TCP, IPv6) are ignored."""
 _LOCATOR: Final = Struct("<iI12x4B")

@@ -30,6 +30,9 @@ MAX_LOCATORS: Final = 16
 """Most locators of a kind that are read."""
 MAX_GREETED_LOCATORS: Final = 4
 """Most locators of an unverified participant that something is sent to."""
+MAX_AMPLIFICATION: Final = 3
+"""Bytes that an unverified participant is sent for each byte of its announcements: it may have announced somebody else's address (QUIC has
+the same before a path is validated: RFC 9000, §8.1)."""
 
 # -- what is received
 
@@ -39,6 +42,10 @@ MAX_HELD_SAMPLES: Final = 256
 """Most samples of a writer that are held behind a missing one."""
 MAX_HELD_BYTES: Final = 4 << 20
 """The same in bytes."""
+MAX_TOTAL_HELD_BYTES: Final = 32 << 20
+"""The same of all writers together."""
+HELD_OVERHEAD_BYTES: Final = 128
+"""What a held sample counts beside its bytes."""
 MAX_ASSEMBLIES: Final = 16
 """Most samples of a writer that are put together from fragments at a time."""
 MAX_ASSEMBLY_BYTES: Final = 32 << 20

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
-from botyard.protocols.rtps.guids import Address
+from botyard.protocols.rtps.guids import LOOPBACK_NET, Address
 from botyard.protocols.rtps.limits import (
     MAX_DATAGRAM_BYTES,
     MAX_LOCAL_DATAGRAM_BYTES,
@@ -235,12 +235,15 @@ class Outbox:
             self._now = now
             self.head = self._header + info_ts(wall)
 
+    def is_local(self, host: str) -> bool:
+        """Whether an address is one of this host."""
+        return host in self._hosts or host.startswith(LOOPBACK_NET)
+
     def place(self, address: Address) -> Place:
         """The place of an address."""
         place = self._places.get(address)
         if place is None:
-            local = address[0] in self._hosts or address[0].startswith("127.")
-            limit = MAX_LOCAL_DATAGRAM_BYTES if local else MAX_DATAGRAM_BYTES
+            limit = MAX_LOCAL_DATAGRAM_BYTES if self.is_local(address[0]) else MAX_DATAGRAM_BYTES
             place = self._places[address] = Place(self, address, limit, self._now)
         return place
 

@@ -297,6 +297,9 @@ class Participant:
     def _message(self, packet: bytes, prefix: bytes, source: Address, now: float) -> None:
         peer = self._peers.get(prefix)
         if peer is not None:
+            if not peer.may_send_from(source[0]):
+                self._discovery.strange(peer, source[0])  # until its lease ends, if it has moved
+                return
             peer.heard = now
         is_for_us = True
         stamp = 0.0
@@ -308,7 +311,7 @@ class Participant:
                 destination = packet[at : at + wire.PREFIX_BYTES] if end - at >= wire.PREFIX_BYTES else b""
                 is_for_us = destination == self._prefix or destination == wire.NOBODY
                 if peer is not None and not peer.host and destination == self._prefix:
-                    self._discovery.proved(peer, source[0], now)
+                    self._discovery.verified(peer, source[0], now)
             elif kind == wire.INFO_SRC:
                 if end - at < 20:
                     raise MalformedError(f"INFO_SRC of {end - at} bytes")
@@ -316,6 +319,8 @@ class Participant:
                 if prefix == self._prefix:
                     return
                 peer = self._peers.get(prefix)
+                if peer is not None and not peer.may_send_from(source[0]):
+                    return
             elif not is_for_us:
                 continue
             elif kind == wire.DATA:

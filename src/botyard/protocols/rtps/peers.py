@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData
 from botyard.protocols.rtps.guids import Address
+from botyard.protocols.rtps.limits import MAX_AMPLIFICATION
 
 
 def _of_host(addresses: tuple[Address, ...], host: str) -> Address | None:
@@ -13,8 +14,10 @@ def _of_host(addresses: tuple[Address, ...], host: str) -> Address | None:
 class Peer:
     """A remote participant.
 
-    Until a packet has come from one of the addresses that it announces, and names our GUID prefix as its destination, it is sent hardly
-    anything: else anybody could let us send much to somebody else's address. Afterwards it is sent to at that host only.
+    It is verified when a packet has come from one of the addresses that it announces, and names our GUID prefix as its destination. Until
+    then it is sent at most `MAX_AMPLIFICATION` times as many bytes as it has announced itself with: else anybody could let us send much to
+    somebody else's address. Afterwards it is sent to at that host only, and what comes in its name from hosts that it does not announce
+    does not count.
 
     Attributes
     ----------
@@ -24,7 +27,11 @@ class Peer:
     heard : float
         When something came from it, s.
     host : str
-        Where it has proved to be; empty: it has not.
+        Where it was verified; empty: it was not.
+    greeted : tuple of Address
+        Where it is greeted until then.
+    credit : int
+        Bytes that it may still be sent until then.
     endpoints : dict of EndpointData
         Its endpoints, by GUID.
     greetings : int
@@ -33,14 +40,27 @@ class Peer:
         When it is greeted next, s.
     """
 
-    __slots__ = ("data", "endpoints", "greet_at", "greetings", "heard", "host", "number", "strange_host")
+    __slots__ = (
+        "credit",
+        "data",
+        "endpoints",
+        "greet_at",
+        "greeted",
+        "greetings",
+        "heard",
+        "host",
+        "number",
+        "strange_host",
+    )
 
-    def __init__(self, data: ParticipantData, number: int, now: float) -> None:
+    def __init__(self, data: ParticipantData, number: int, now: float, greeted: tuple[Address, ...] = ()) -> None:
         self.data = data
         self.number = number
         self.heard = now
         self.host = ""
         self.strange_host = ""
+        self.greeted = greeted
+        self.credit = 0
         self.endpoints: dict[bytes, EndpointData] = {}
         self.greetings = 0
         self.greet_at = now
@@ -53,6 +73,21 @@ class Peer:
     def is_at(self, host: str) -> bool:
         """Whether it announces this host for discovery."""
         return _of_host(self.data.metatraffic, host) is not None
+
+    def may_send_from(self, host: str) -> bool:
+        """Whether what comes from this host in its name counts: before it is verified from anywhere, then from those that it announces."""
+        return not self.host or host == self.host or self.is_at(host) or _of_host(self.data.default, host) is not None
+
+    def announced(self, size: int) -> None:
+        """It has announced itself with so many bytes."""
+        self.credit += MAX_AMPLIFICATION * size
+
+    def may_have(self, size: int) -> bool:
+        """Whether it may be sent so many bytes before it is verified; takes them."""
+        if size > self.credit:
+            return False
+        self.credit -= size
+        return True
 
     def metatraffic(self) -> Address | None:
         """Where discovery is sent to."""

@@ -12,11 +12,13 @@ from botyard.protocols.rtps.discoverydata import EndpointData
 from botyard.protocols.rtps.events import EventKind, Events
 from botyard.protocols.rtps.fragments import Assembly, AssemblyBudget, is_plausible
 from botyard.protocols.rtps.limits import (
+    HELD_OVERHEAD_BYTES,
     MAX_ASSEMBLIES,
     MAX_HELD_BYTES,
     MAX_HELD_SAMPLES,
     MAX_SAMPLE_BYTES,
     MAX_SET_BITS,
+    MAX_TOTAL_HELD_BYTES,
 )
 from botyard.protocols.rtps.outbox import Place
 from botyard.protocols.rtps.parameters import Identity, InlineQos
@@ -79,6 +81,8 @@ class Inbox:
     assemblies : dict of Assembly
         These samples, by writer and number: readers of one topic share them.
     budget : AssemblyBudget
+    held_bytes : int
+        Of all samples that are held behind missing ones.
     events : Events
     callbacks : Callbacks
     """
@@ -89,6 +93,11 @@ class Inbox:
     assembling: dict[WriterProxy, None] = field(default_factory=dict)
     assemblies: dict[tuple[bytes, int], Assembly[WriterProxy]] = field(default_factory=dict)
     budget: AssemblyBudget = field(default_factory=AssemblyBudget)
+    held_bytes: int = 0
+
+
+def _held_size(sample: Sample | None) -> int:
+    return HELD_OVERHEAD_BYTES + (len(sample.payload) if sample is not None else 0)
 
 
 class WriterProxy:
@@ -165,17 +174,21 @@ class WriterProxy:
             self._hold(number, sample)
 
     def _hold(self, number: int, sample: Sample | None) -> None:
-        size = len(sample.payload) if sample is not None else 0
+        inbox, size = self.reader.inbox, _held_size(sample)
         has_room = len(self.held) < MAX_HELD_SAMPLES and self._held_bytes + size <= MAX_HELD_BYTES
+        has_room = has_room and inbox.held_bytes + size <= MAX_TOTAL_HELD_BYTES
         if number in self.held or not has_room or (self.next and number >= self.next + MAX_HELD_SAMPLES):
             return  # a reliable writer will send it again
         self.held[number] = sample
         self._held_bytes += size
+        inbox.held_bytes += size
 
     def _deliver_held(self, number: int) -> None:
         sample = self.held.pop(number)
+        size = _held_size(sample)
+        self._held_bytes -= size
+        self.reader.inbox.held_bytes -= size
         if sample is not None:
-            self._held_bytes -= len(sample.payload)
             self.reader.deliver(sample)
 
     def _release(self) -> None:
@@ -341,6 +354,8 @@ class WriterProxy:
         for number in tuple(self.assemblies):
             self.drop_assembly(number)
         self.held.clear()
+        self.reader.inbox.held_bytes -= self._held_bytes
+        self._held_bytes = 0
         self.reader.inbox.asking.pop(self, None)
 
 

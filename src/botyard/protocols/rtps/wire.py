@@ -56,7 +56,8 @@ FRAGMENT_WITH_KEY: Final = 4
 
 UNKNOWN_NUMBER: Final = -1 << 32
 """SEQUENCENUMBER_UNKNOWN: (-1, 0)."""
-MAX_NUMBER: Final = (1 << 63) - 1
+MAX_NUMBER: Final = (1 << 63) - 1 - 256
+"""Highest sequence number that is taken: what is computed from it still fits into 64 bits."""
 MAX_COUNT: Final = 0x7FFFFFFF
 
 
@@ -349,7 +350,7 @@ def _numbers(
 
 def _number(high: int, low: int) -> int:
     number = high << 32 | low
-    if number < 1:
+    if not 1 <= number <= MAX_NUMBER:
         raise MalformedError(f"sequence number {number}")
     return number
 
@@ -392,7 +393,7 @@ def read_heartbeat(packet: bytes, at: int, end: int, layout: Layout) -> Heartbea
         raise MalformedError(f"HEARTBEAT of {end - at} bytes")
     reader, writer, high, low, last_high, last_low, count = layout.heartbeat.unpack_from(packet, at)
     first, last = high << 32 | low, last_high << 32 | last_low
-    if first < 1 or last < first - 1:
+    if first < 1 or last < first - 1 or last > MAX_NUMBER:
         raise MalformedError(f"HEARTBEAT of {first} … {last}")
     return Heartbeat(reader, writer, first, last, count)
 
