@@ -12,7 +12,8 @@ import pytest
 from botyard.interfaces.ros import mapcells
 from botyard.interfaces.ros.mapcells import CELL_SIZE, MapCells
 from botyard.model import raster
-from botyard.model.raster import RasterAnswer, rasterise
+from botyard.model.raster import rasterise
+from botyard.model.rasterjob import RasterAnswer
 from botyard.model.scene import Scene
 from botyard.servers.aside import Job, JobLimits
 from botyard.servers.hub import Hub

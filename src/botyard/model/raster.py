@@ -1,31 +1,48 @@
-"""Rasterisation of scenes: occupancy grids for ROS, images of maps.
-
-`main` is a worker process that makes one (see `botyard.child`), so that large maps do not block a simulation.
-"""
+"""Rasterisation of scenes: occupancy grids for ROS, images of maps. `botyard.model.rasterjob` does it in a process of its own."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botyard import elementwise
-from botyard.child import Send, serve
 from botyard.errors import WorldError
-from botyard.model.obstacles import Visible
-from botyard.model.scene import Scene
+from botyard.model.obstacles import Returns, Visible
 from botyard.model.tracing import squares_to_segments
 
-MODULE: Final = "botyard.model.raster"
 MAX_CELLS: Final = 100_000_000
 MAX_POINTS_AT_ONCE: Final = 1_000_000
 """Sample points on walls that are processed in one array operation: bounds its memory."""
 LATTICE_TOLERANCE: Final = 1e-6
 """Coordinates this close to a lattice of cells, as a part of a cell, count as on it."""
+
+
+class SpecialWalls(Protocol):
+    """Walls that are not ordinary, see `botyard.model.scene.SpecialWalls`."""
+
+    @property
+    def first(self) -> int: ...
+    @property
+    def last(self) -> int: ...
+    @property
+    def returns(self) -> Returns: ...
+
+
+class Walls(Protocol):
+    """What of a `botyard.model.scene.Scene` is drawn."""
+
+    @property
+    def segments(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
+    def special_walls(self) -> Sequence[SpecialWalls]: ...  # noqa: D102
+    @property
+    def points(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
+    def resolution(self) -> float: ...  # noqa: D102
 
 
 class Raster(NamedTuple):
@@ -47,7 +64,7 @@ class Raster(NamedTuple):
     resolution: float
 
 
-def extent(scene: Scene) -> tuple[float, float]:
+def extent(scene: Walls) -> tuple[float, float]:
     """Width and height of what `rasterise` draws, m."""
     parts = [p for p in (scene.segments.reshape(-1, 2), scene.points) if len(p)]
     if not parts:
@@ -56,7 +73,7 @@ def extent(scene: Scene) -> tuple[float, float]:
     return float(high[0] - low[0]) + scene.resolution, float(high[1] - low[1]) + scene.resolution
 
 
-def _lattice(scene: Scene, resolution: float) -> NDArray[np.int64] | None:
+def _lattice(scene: Walls, resolution: float) -> NDArray[np.int64] | None:
     """The walls in cell coordinates, if they outline cells of this size: axis-parallel, on one lattice, and closed; else None."""
     if scene.special_walls or not len(scene.segments) or (len(scene.points) and scene.resolution != resolution):
         return None
@@ -80,14 +97,14 @@ def _lattice(scene: Scene, resolution: float) -> NDArray[np.int64] | None:
     return segments if len(corners) and not (counts % 2).any() else None
 
 
-def rasterise(scene: Scene, resolution: float) -> Raster:
+def rasterise(scene: Walls, resolution: float) -> Raster:
     """The cells that the static map occupies; movable objects are left out.
 
     Walls traced from a raster of this resolution give that raster again, filled; of other maps, the cells that walls cross.
 
     Parameters
     ----------
-    scene : Scene
+    scene : Walls
         The scene.
     resolution : float
         Edge of a cell, m.
@@ -122,7 +139,7 @@ def rasterise(scene: Scene, resolution: float) -> Raster:
     return Raster(solid, x0, y0, resolution)
 
 
-def _solid_walls(scene: Scene) -> NDArray[np.float64]:
+def _solid_walls(scene: Walls) -> NDArray[np.float64]:
     """The walls that block robots or are visible to lasers."""
     keep = np.ones(len(scene.segments), np.bool_)
     for wall in scene.special_walls:
@@ -193,45 +210,4 @@ def _portions(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         first = last
 
 
-# -- the worker process
-
-
-@dataclass(frozen=True, slots=True)
-class RasterRequest:
-    """A request: the scene, and the edge of a cell, m."""
-
-    scene: Scene
-    resolution: float
-
-
-@dataclass(frozen=True, slots=True)
-class RasterAnswer:
-    """A `Raster` as a message: its cells row by row, a byte each."""
-
-    rows: int
-    columns: int
-    cells: bytes
-    x: float
-    y: float
-    resolution: float
-
-    @property
-    def raster(self) -> Raster:
-        """The decoded raster. ValueError: the number of cells is wrong."""
-        solid = np.frombuffer(self.cells, np.uint8).reshape(self.rows, self.columns) != 0
-        return Raster(solid, self.x, self.y, self.resolution)
-
-
-TYPES: Final = {"raster": RasterAnswer}
-"""Body types of the worker's messages."""
-
-
-def _answer(request: RasterRequest, send: Send) -> None:
-    solid, x, y, resolution = rasterise(request.scene, request.resolution)
-    rows, columns = solid.shape
-    send("raster", RasterAnswer(rows, columns, solid.tobytes(), x, y, resolution))
-
-
-def main() -> None:
-    """Entry point of the worker process."""
-    serve({"rasterise": RasterRequest}, _answer)
+__all__ = ["MAX_CELLS", "Raster", "Walls", "extent", "rasterise"]

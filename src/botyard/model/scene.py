@@ -6,12 +6,14 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments
-from botyard.errors import ModelError
+from botyard.errors import ArgumentError, ModelError
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns
+from botyard.model.raster import Raster, rasterise
+from botyard.model.tracing import mask_to_segments, place_segments
 
 Float2D = NDArray[np.float64]
 
@@ -142,6 +144,56 @@ class Scene:
                 raise ModelError(
                     f"special walls: expected rows of the {len(self.segments)} segments, found {wall.first} … {wall.last}"
                 )
+
+    @classmethod
+    def from_array(
+        cls, solid: ArrayLike, resolution: float, origin: Pose | tuple[float, ...] = (0.0, 0.0), *, name: str = "array"
+    ) -> Scene:
+        """A scene whose walls are the outlines of an array's solid cells.
+
+        Parameters
+        ----------
+        solid : (rows, columns) array of bool
+            Row 0 is the lowest, column 0 the leftmost, as in a nav_msgs/OccupancyGrid; of an image turn it over: ``solid[::-1]``.
+        resolution : float
+            Edge of a cell, m.
+        origin : Pose or tuple
+            Lower left corner of cell (0, 0): x, y, m; a third number turns the array about it, rad.
+        name : str
+            Display name.
+
+        Raises
+        ------
+        ArgumentError
+            The array is not two-dimensional or not of bool, the resolution is not positive, or the origin is not finite.
+        """
+        cells = np.asarray(solid)
+        if cells.ndim != 2 or cells.dtype != np.bool_:
+            hint = "; compare it first, as in Scene.from_array(image < 128, …)" if cells.ndim == 2 else ""
+            raise ArgumentError(
+                f"solid: expected a two-dimensional array of bool, found {cells.dtype} {cells.shape}{hint}"
+            )
+        resolution = arguments.number(resolution, "resolution", low=0.0, above=True, unit="m")
+        x, y, *th = origin
+        corner = arguments.pose((x, y, *(th or [0.0])))
+        return cls(
+            name=name, segments=place_segments(mask_to_segments(cells) * resolution, corner), resolution=resolution
+        )
+
+    def to_array(self, resolution: float) -> Raster:
+        """The cells that walls and points occupy, as `Raster`: ``solid`` (rows, columns) bool, ``x``, ``y`` and ``resolution``, m.
+
+        Row 0 is the lowest. Outlines of cells of this resolution, as `from_array` makes them, give those cells again, filled; of other
+        maps, the cells that walls cross. Movable objects are left out.
+
+        Raises
+        ------
+        ArgumentError
+            The resolution is not positive.
+        WorldError
+            There are more than 10⁸ cells, or nothing to draw.
+        """
+        return rasterise(self, arguments.number(resolution, "resolution", low=0.0, above=True, unit="m"))
 
     @property
     def is_empty(self) -> bool:

@@ -11,8 +11,9 @@ import numpy as np
 from botyard.control.parts import Host
 from botyard.errors import BotyardError, WorldError
 from botyard.feed import Subject
-from botyard.model import raster
-from botyard.model.raster import Raster, RasterRequest, rasterise
+from botyard.model import rasterjob
+from botyard.model.raster import Raster, extent, rasterise
+from botyard.model.rasterjob import RasterRequest
 from botyard.model.scene import Scene
 from botyard.sim.simulation import Simulation
 
@@ -80,13 +81,10 @@ class MapCells:
             self._begun = True
             scene = self._sim.scene
             cell = _cell(scene)
-            if (
-                _count(raster.extent(scene), cell) <= INLINE_CELLS
-                and len(scene.segments) + len(scene.points) <= INLINE_SHAPES
-            ):
+            if _count(extent(scene), cell) <= INLINE_CELLS and len(scene.segments) + len(scene.points) <= INLINE_SHAPES:
                 self._raster = _rasterise(scene, cell, None)
             else:
-                self._job = job = None if self._new_job is None else self._new_job(raster.MODULE)
+                self._job = job = None if self._new_job is None else self._new_job(rasterjob.MODULE)
                 self._host.run_aside(
                     lambda: _rasterise(scene, cell, job), lambda made, error: self._done(revision, made, error)
                 )
@@ -118,8 +116,8 @@ def _count(extent: tuple[float, float], cell: float) -> float:
 
 def _cell(scene: Scene) -> float:
     """Edge of a cell, m, such that the grid has at most `MAX_CELLS`."""
-    extent, cell = raster.extent(scene), CELL_SIZE
-    while _count(extent, cell) > MAX_CELLS:
+    size, cell = extent(scene), CELL_SIZE
+    while _count(size, cell) > MAX_CELLS:
         cell *= 2.0
     return cell
 
@@ -140,7 +138,7 @@ def _rasterise(scene: Scene, cell: float, job: Job | None) -> Raster:
         return _empty()
     if job is None:
         return rasterise(scene, cell)
-    answers = [body for _, body in job.run("rasterise", RasterRequest(scene, cell), raster.TYPES)]
+    answers = [body for _, body in job.run("rasterise", RasterRequest(scene, cell), rasterjob.TYPES)]
     if len(answers) != 1:
         raise WorldError("the child process that rasterises the map has not answered")
     made: Raster = answers[0].raster
