@@ -15,7 +15,10 @@ import botyard
 from tests.waiting import wait
 
 FOLDER = Path(__file__).parents[2] / "examples/rosbridge"
-DRAWN = "() => document.getElementById('scan').getContext('2d').getImageData(0, 0, 600, 600).data.some((x) => x > 0)"
+DRAWN = """() => {
+  const data = document.getElementById("scan").getContext("2d").getImageData(0, 0, 600, 600).data;
+  return data.some((x, i) => i % 4 === 3 && x > 0 && data[i - 3] === 0); // black: not the robot, which is red
+}"""
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -36,15 +39,26 @@ def folder() -> Iterator[str]:
 
 @pytest.mark.peer
 def test_it_drives_a_robot(browser: Browser, folder: str) -> None:
+    """The first one, or the one that is asked for; without a simulator it says so."""
     sim = botyard.Simulation.load("office", seed=1)
-    ann = sim.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.0), lasers=["lms200"])
+    robots = [
+        sim.add_robot("p3dx", name, pose=(10.0, y, 0.0), lasers=["lms200"])
+        for name, y in (("ann", 14.0), ("bob", 15.0))
+    ]
     with botyard.serve(sim, port=0, page=False, discovery=False, rosbridge=0) as running:
-        page = browser.new_page()
-        page.goto(f"{folder}/drive.html?url=ws://localhost:{running.interfaces['rosbridge'].port}")
-        expect(page.locator("#pose")).to_have_text("x 0.00 m, y 0.00 m")
-        page.wait_for_function(DRAWN)
-        page.keyboard.down("ArrowUp")
-        wait(lambda: ann.truth.x > 10.3)
-        page.keyboard.up("ArrowUp")
-        expect(page.locator("#pose")).not_to_have_text("x 0.00 m, y 0.00 m")
-        page.close()
+        address = f"{folder}/drive.html?url=ws://localhost:{running.interfaces['rosbridge'].port}"
+        for robot, more in zip(robots, ("", "&robot=bob"), strict=True):
+            page = browser.new_page()
+            page.goto(address + more)
+            here = f"{robot.name}: x 0.00 m, y 0.00 m"
+            expect(page.locator("#pose")).to_contain_text(here)
+            page.wait_for_function(DRAWN)
+            page.keyboard.down("ArrowUp")
+            wait(lambda driven=robot: driven.truth.x > 10.3)
+            page.keyboard.up("ArrowUp")
+            expect(page.locator("#pose")).not_to_contain_text(here)
+            page.close()
+    page = browser.new_page()
+    page.goto(address)
+    expect(page.locator("#pose")).to_contain_text("not connected to ws://localhost")
+    page.close()
