@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -75,6 +76,29 @@ def test_fast_dds_reads_and_drives(world2: Ros2World) -> None:
     assert [n.node_name for n in graph.node_entities_info_seq] == ["botyard"]
 
 
+def test_what_rviz_needs(world2: Ros2World) -> None:
+    """A description of the robot, kept for late readers, and transforms of all of its links; the pose that somebody clicks is believed."""
+    world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2", "--ros-names", "nav2", "--localization", "truth")
+    located = "geometry_msgs/msg/PoseWithCovarianceStamped"
+    pose = types().filled(located, {})
+    pose.header.frame_id = "map"
+    pose.pose.pose.position.x, pose.pose.pose.position.y, pose.pose.pose.orientation.w = 3.5, 4.5, 1.0
+    topics = {
+        "/robot_description": ("std_msgs/msg/String", "rt1"), "/joint_states": ("sensor_msgs/msg/JointState", "bv10"),
+        "/tf": (TF, "rv40"), "/tf_static": (TF, "rt1"), "/map": (MAP, "rt1"), "/amcl_pose": (located, "rt1"),
+    }  # fmt: skip
+    got, text = world2.fast(6, topics, {"/initialpose": (located, types().encode_cdr(pose, located))})
+    assert set(got) == set(topics), text[-2000:]
+    robot = ElementTree.fromstring(got.last("/robot_description", "std_msgs/msg/String").data)
+    links = {link.attrib["name"] for link in robot.iter("link")}
+    sent = {t.child_frame_id for topic in ("/tf", "/tf_static") for t in got.last(topic, TF).transforms}
+    assert links <= sent and {"odom", "base_link", "base_scan", "left_wheel"} <= sent
+    moving = {joint.attrib["name"] for joint in robot.iter("joint") if joint.attrib["type"] != "fixed"}
+    assert set(got.last("/joint_states", "sensor_msgs/msg/JointState").name) == moving
+    believed = got.last("/amcl_pose", located).pose.pose.position
+    assert (believed.x, believed.y) == pytest.approx((3.5, 4.5))
+
+
 def test_typescript_rtps_reads(world2: Ros2World) -> None:
     """A third implementation of RTPS, which wants every policy said aloud."""
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
@@ -114,6 +138,22 @@ def test_parameters_and_an_action_of_rmw_fastrtps(world2: Ros2World, fastdds_cli
     limit, none = call("/botyard/get_parameters", "rcl_interfaces/srv/GetParameters", names=names).values
     assert (limit.type, limit.double_value) == (3, pytest.approx(0.3))
     assert none.type == 0
+    assert "ann.trans_accel" in call("/botyard/list_parameters", "rcl_interfaces/srv/ListParameters").result.names
+    for service in ("set_parameters", "set_parameters_atomically"):
+        for wanted, is_good in ((0.45 if service == "set_parameters" else 0.35, True), (-1.0, False)):
+            value = types().filled("rcl_interfaces/msg/ParameterValue", {"type": 3, "double_value": wanted})
+            one = types().filled("rcl_interfaces/msg/Parameter", {"name": "ann.trans_accel", "value": value})
+            kind = "SetParametersAtomically" if service.endswith("atomically") else "SetParameters"
+            answer = call(f"/botyard/{service}", f"rcl_interfaces/srv/{kind}", parameters=[one])
+            (result,) = answer.results if kind == "SetParameters" else (answer.result,)
+            assert (result.successful, bool(result.reason)) == (is_good, not is_good)
+            if is_good:
+                (limit,) = call("/botyard/get_parameters", "rcl_interfaces/srv/GetParameters", names=names[:1]).values
+                assert limit.double_value == pytest.approx(wanted)
+    (about,) = call(
+        "/botyard/describe_parameters", "rcl_interfaces/srv/DescribeParameters", names=names[:1]
+    ).descriptors
+    assert (about.type, about.name) == (3, "ann.trans_accel") and "m/s" in about.description
     call("/botyard/pause", "std_srvs/srv/Trigger")
     action, prefix = "simulation_interfaces/action/SimulateSteps", "/botyard/simulate_steps/_action"
     uuid = types().filled("unique_identifier_msgs/msg/UUID", {"uuid": np.arange(16, dtype=np.uint8)})
