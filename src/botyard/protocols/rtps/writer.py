@@ -189,6 +189,8 @@ class Writer(Generic[H]):
             del self.matched[guid]
             self._arrange()
             self._progress()
+            if not self._reliable:
+                self._heralds.waiting.pop(self, None)
             self._heralds.callbacks.add(self.changed)
 
     def move(self, guid: bytes, place: Place) -> None:
