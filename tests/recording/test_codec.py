@@ -127,6 +127,7 @@ done: dict[type[Change], st.SearchStrategy[Any]] = {
     journal.AddRobots: st.builds(journal.AddRobots, robots, some_names, st.lists(poses, max_size=2).map(tuple)),
     journal.Unserve: st.builds(journal.Unserve, some_names),
     journal.RemoveRobots: st.builds(journal.RemoveRobots, some_names),
+    journal.AddBox: st.builds(journal.AddBox, names, boxes),
     journal.RemoveBox: st.builds(journal.RemoveBox, names),
     journal.ReplaceScene: st.builds(journal.ReplaceScene, scenes),
     journal.SetDynamics: st.builds(journal.SetDynamics, names, st.none() | masses),
