@@ -71,6 +71,7 @@ provide(
     {
         "employ": "botyard.controllers.crew",
         "is_controller": "botyard.controllers.registry",
+        "make_history": "botyard.recording.history",
         "record": "botyard.recording.beginning",
         "render": "botyard.pictures.rendering",
     }

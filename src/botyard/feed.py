@@ -40,6 +40,9 @@ class Subject(IntEnum):
     CELLS = 10
     """The occupancy grid of the map has been computed, which takes some time."""
 
+    TIME = 11
+    """Time has jumped: a state was restored."""
+
 
 SAVED: Final = (
     Subject.BODIES,
@@ -49,6 +52,7 @@ SAVED: Final = (
     Subject.DESCRIBED,
     Subject.SERVED,
     Subject.CLAIMS,
+    Subject.TIME,
 )
 """Subjects that `Simulation.restore` may change; the map must be the same one."""
 

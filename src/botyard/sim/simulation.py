@@ -46,6 +46,7 @@ from botyard.model.scene import Scene
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World
 from botyard.names import body_name
 from botyard.sim.fleet import Fleet
+from botyard.sim.history import History, make_history
 from botyard.sim.journal import Settle
 from botyard.sim.placement import FreePlaces
 from botyard.sim.port import Port
@@ -196,6 +197,7 @@ class Simulation(Restorable[Robot]):
         super().__init__(scene, engine, devices, sensor_noise=sensor_noise, range_step=range_step, warn=warn)
         object.__setattr__(self, "fleet", Fleet(self))
         self._looks = Listeners[Snapshot](log, "steps", ends_failed=True)
+        self._history: History[Simulation] | None = None
 
     def _make_robot(self, name: str, spec: RobotSpec, start: Pose) -> Robot:
         return Robot(self, name, spec, start)
@@ -405,6 +407,13 @@ class Simulation(Restorable[Robot]):
             Ends the calls.
         """
         return self._looks.add(arguments.function(look, "look"))
+
+    @property
+    def history(self) -> History[Simulation]:
+        """The last minutes, to look back at and to go on from; off until `history.keep()` is called."""
+        if self._history is None:
+            self._history = make_history(self)
+        return self._history
 
     def settle(self) -> Snapshot:
         """Apply queued commands and take readings, without a step: for placing bodies while time stands still."""

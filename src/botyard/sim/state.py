@@ -19,7 +19,9 @@ from botyard.errors import StateError
 from botyard.feed import SAVED
 from botyard.formats.budget import Budget
 from botyard.model.robot import RobotSpec
+from botyard.model.scene import Scene
 from botyard.model.world import Program
+from botyard.sim.branching import branch
 from botyard.sim.journal import Restore
 from botyard.sim.population import Population
 from botyard.sim.restoring import restore
@@ -83,6 +85,29 @@ class Restorable(Population[R]):
             self.feed.tell(*SAVED)
         if self._journal.is_read:
             self._journal.note(tick, None, Restore(bytes(state), tuple(models)))
+
+    def branch(self, state: bytes, scene: Scene | None = None) -> None:
+        """Go on from an earlier state of this simulation, while clients are connected to it.
+
+        The world goes back whole, as `restore` does it. What belongs to connections stays as it is: who commands robots (`Robot.clients`),
+        holds bodies and reads sensors, and of robots that clients command rays, motors, limits and ramps. Commands that waited in the state
+        are dropped; robots that clients command, or commanded then, stop and wait for the next command. Pioneer clients learn of it as of
+        being placed.
+
+        Parameters
+        ----------
+        state : bytes
+            Result of `save_state`.
+        scene : Scene, optional
+            The map of that time, if it may have been another one.
+
+        Raises
+        ------
+        StateError
+            See `restore`. Only the map may have changed then.
+        """
+        self._check_thread()
+        branch(self, self._known, self.restore, state, scene)
 
     def know(self, described: Sequence[object]) -> None:
         """Remember models and boxes that states to be restored may refer to, as if they had been in this world."""

@@ -119,7 +119,7 @@ MAX_REMEMBERED: Final = 1000
 """Descriptions of what is not in the world any more that are kept: a state that is restored may refer to them."""
 
 
-_IN_ROSTER: Final = (Subject.BODIES, Subject.MASS, Subject.MAP, Subject.DESCRIBED, Subject.SERVED)
+IN_ROSTER: Final = (Subject.BODIES, Subject.MASS, Subject.MAP, Subject.DESCRIBED, Subject.SERVED)
 """A change of one of these changes the `Roster`."""
 
 
@@ -158,7 +158,7 @@ class Known:
 
     def roster(self, sim: Population[Any]) -> bytes:
         """The encoded roster."""
-        revision = sim.feed.last(*_IN_ROSTER)
+        revision = sim.feed.last(*IN_ROSTER)
         if self._roster[0] != revision:
             self._roster = revision, msgspec.msgpack.encode(self._make_roster(sim))
         return self._roster[1]

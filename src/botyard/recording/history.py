@@ -1,0 +1,285 @@
+"""The last minutes of a simulation, to look back at and to go on from: saved states in memory, as keyframes and deltas.
+
+It stands here, above `sim`, because the frames do (`botyard.recording.frames`); `Simulation.history` finds it as an extension. It knows no
+clients: `botyard.control.history` has the operation, `botyard.interfaces.page.past` shows a moment to a page.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from botyard import arguments
+from botyard.engine.snapshot import Snapshot
+from botyard.errors import StateError
+from botyard.handle import Handle
+from botyard.model.scene import Scene
+from botyard.recording import frames
+from botyard.sim.branching import is_same_map
+from botyard.sim.history import Moment, make_history
+from botyard.sim.simulation import Simulation
+from botyard.sim.state import rebuild
+from botyard.sim.statehead import IN_ROSTER
+
+MINUTES: Final = 10.0
+"""Simulated time that is kept, min …"""
+MEGABYTES: Final = 200.0
+"""… in at most so much memory, 10⁶ bytes; what comes first counts."""
+MIN_PERIOD_S: Final = 0.2
+"""Shortest simulated time between two moments, s; it is what bounds the cost of a step."""
+FRAMES_PER_KEYFRAME: Final = 32
+"""Frames from one keyframe to the next: to look at a moment, half of them are put together on average."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """Moments of one map, from a keyframe on.
+
+    Attributes
+    ----------
+    scene : Scene
+        The map; its boxes are in the states.
+    described : tuple
+        Models, boxes and description files that the first state refers to: a world forgets old ones at some time.
+    """
+
+    scene: Scene
+    described: tuple[object, ...]
+    moments: list[Moment] = field(default_factory=list)
+    frames: list[bytes] = field(default_factory=list)
+    size: int = 0
+
+
+class History(Handle):
+    """The last minutes of a simulation (`Simulation.history`). It is off until `keep` is called.
+
+    Attributes
+    ----------
+    problem : str
+        Why the last moment could not be kept, for example a controller that cannot be saved; empty if it was.
+    size : int
+        Bytes of the states that are kept, without maps.
+    """
+
+    def __init__(self, sim: Simulation) -> None:
+        self._sim = sim
+        self._parts: deque[_Part] = deque()
+        self._before: bytes | None = None
+        self._end: Callable[[], None] = _nothing
+        self._limits = (0.0, 0.0)
+        self._roster = -1
+        self._next = 0
+        self._every = 1
+        self.problem = ""
+        self.size = 0
+
+    # -- on and off
+
+    def keep(self, minutes: float = MINUTES, megabytes: float = MEGABYTES) -> None:
+        """Keep the last minutes from now on.
+
+        Parameters
+        ----------
+        minutes : float
+            Simulated time, min.
+        megabytes : float
+            Memory, 10⁶ bytes: what comes first counts.
+
+        Raises
+        ------
+        ArgumentError
+            One of them is no number above 0.
+        """
+        minutes = arguments.number(minutes, "minutes", low=0.0, above=True, unit="min")
+        megabytes = arguments.number(megabytes, "megabytes", low=0.0, above=True, unit="MB")
+        is_new = not self.is_on
+        self._limits = (60.0 * minutes, 1e6 * megabytes)
+        self._every = max(1, round(MIN_PERIOD_S / self._sim.dt))
+        if is_new:
+            self._end = self._sim.after_step(self._stepped)
+            self._next = self._sim.tick
+            self._stepped()
+
+    def stop(self) -> None:
+        """Keep nothing any more, and forget all moments."""
+        self._end()
+        self._limits = (0.0, 0.0)
+        self._clear()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether moments are kept."""
+        return self._limits[0] > 0.0
+
+    def _clear(self) -> None:
+        self._parts.clear()
+        self._before, self.size = None, 0
+
+    # -- what is kept
+
+    def _stepped(self, _: Snapshot | None = None) -> None:
+        """A step was made: keep this moment, if it is time for one."""
+        tick = self._sim.tick
+        if self._parts and tick <= self._parts[-1].moments[-1].tick:  # time has gone back
+            self._drop_from(tick)
+        elif tick < self._next:
+            return
+        self._next = tick + self._every
+        try:
+            self._append(self._sim.save_state())
+        except StateError as error:
+            self.problem = str(error)
+        else:
+            self.problem = ""
+
+    def _append(self, state: bytes) -> None:
+        sim = self._sim
+        part = self._parts[-1] if self._parts else None
+        revision = sim.feed.last(*IN_ROSTER)
+        if part is None or len(part.frames) >= FRAMES_PER_KEYFRAME or revision != self._roster:
+            specs = {id(robot.spec): robot.spec for robot in sim.robots.values()}
+            part = _Part(sim.scene, (*specs.values(), *sim.scene.boxes, sim.described))
+            self._parts.append(part)
+            self._roster, self._before = revision, None
+        frame = frames.encode(state, self._before)
+        self._before = state
+        part.moments.append(Moment(sim.tick, sim.time))
+        part.frames.append(frame)
+        part.size += len(frame)
+        self.size += len(frame)
+        self._shrink()
+
+    def _shrink(self) -> None:
+        """Forget the oldest moments beyond the limits; the last part always stays."""
+        seconds, size = self._limits
+        latest = self._parts[-1].moments[-1].time
+        while len(self._parts) > 1 and (self.size > size or latest - self._parts[1].moments[0].time >= seconds):
+            self.size -= self._parts.popleft().size
+
+    def _drop_from(self, tick: int) -> None:
+        """Forget the moments from a tick on."""
+        while self._parts and self._parts[-1].moments[0].tick >= tick:
+            self.size -= self._parts.pop().size
+        self._before = None
+        if self._parts:
+            part = self._parts[-1]
+            while part.moments[-1].tick >= tick:
+                part.moments.pop()
+                part.size -= len(part.frames[-1])
+                self.size -= len(part.frames.pop())
+        self._roster = -1  # the next moment begins with a keyframe
+
+    # -- looking back
+
+    @property
+    def moments(self) -> Sequence[Moment]:
+        """All moments that are kept, oldest first."""
+        return [moment for part in self._parts for moment in part.moments]
+
+    @property
+    def span(self) -> tuple[Moment, Moment] | None:
+        """The oldest and the latest moment; None: there is none."""
+        return (self._parts[0].moments[0], self._parts[-1].moments[-1]) if self._parts else None
+
+    def moment(self, time: float) -> Moment:
+        """The last moment at a simulated time, s, or before it; the oldest one if there is none before.
+
+        Raises
+        ------
+        StateError
+            Nothing is kept.
+        """
+        return self._at(time)[1]
+
+    def beside(self, moment: Moment, by: int) -> Moment:
+        """The moment so many after another one, or before it; the oldest or latest one beyond the ends. StateError: there is none."""
+        found = self.moments
+        if not found:
+            raise StateError("history: no moment is kept")
+        index = bisect_right([one.tick for one in found], moment.tick) - 1 + by
+        return found[min(max(index, 0), len(found) - 1)]
+
+    def _at(self, time: float) -> tuple[_Part, Moment]:
+        time = arguments.number(time, "time", unit="s")
+        if not self._parts:
+            raise StateError(f"history: no moment is kept{f': {self.problem}' if self.problem else ''}")
+        parts = list(self._parts)
+        part = parts[max(0, bisect_right([p.moments[0].time for p in parts], time + 1e-9) - 1)]
+        return part, part.moments[max(0, bisect_right([m.time for m in part.moments], time + 1e-9) - 1)]
+
+    def _state(self, time: float) -> tuple[_Part, bytes]:
+        """The state of the last moment at a time or before it."""
+        part, moment = self._at(time)
+        state: bytes | None = None
+        for frame in part.frames[: part.moments.index(moment) + 1]:
+            state = frames.decode(frame, state)
+        assert state is not None
+        return part, state
+
+    def look(self, time: float, other: Simulation | None = None) -> Simulation:
+        """The world as it was at the last moment at a time, s, or before it: a simulation beside this one, to look around in.
+
+        Parameters
+        ----------
+        time : float
+            Simulated time, s.
+        other : Simulation, optional
+            What this method has returned before: it is made to be the world of that moment, which is faster than making another one.
+
+        Raises
+        ------
+        StateError
+            Nothing is kept.
+        """
+        part, state = self._state(time)
+        sim = self._sim
+        if other is None:
+            options: Mapping[str, Any] = {
+                "step": sim.dt, "odometry_error": sim.engine.odometry_error_mode.name.lower(), "sensor_noise": sim.sensor_noise,
+                "threads": sim.threads, "range_step": sim.range_step,
+            }  # fmt: skip
+            models: Any = part.described
+            other = rebuild(type(sim), part.scene, models, sim.described, options, state, sim.seed)
+            other.warn_by(_silent)  # what is doubtful was said when it happened
+        else:
+            if not is_same_map(other.scene, part.scene):
+                other.replace_scene(part.scene)
+            other.know(part.described)
+            other.restore(state)
+        other.settle()
+        return other
+
+    def go_on_from(self, time: float) -> Moment:
+        """Let the simulation go on from the last moment at a time, s, or before it; later ones are forgotten. See `Simulation.branch`.
+
+        Raises
+        ------
+        StateError
+            Nothing is kept.
+        """
+        part, state = self._state(time)
+        moment = self.moment(time)
+        self._sim.know(part.described)
+        self._sim.branch(state, part.scene)
+        self._drop_from(moment.tick + 1)
+        self._next = moment.tick + self._every
+        return moment
+
+
+def _nothing() -> None:
+    """Ends nothing."""
+
+
+def _silent(text: str) -> None:
+    """Takes a warning and says nothing."""
+
+
+@make_history.implementation
+def _make(sim: Simulation) -> History:
+    return History(sim)
+
+
+__all__ = ["FRAMES_PER_KEYFRAME", "MEGABYTES", "MINUTES", "MIN_PERIOD_S", "History", "Moment"]
