@@ -78,6 +78,7 @@ def test_every_limit_of_what_others_send_is_told() -> None:
             "names",
             "pictures",
             "protocols",
+            "recording",
             "servers",
             "traffic",
         }:

@@ -448,7 +448,7 @@ class PageServer:
                 return PlainTextResponse(f"more than {MAX_UPLOAD // 2**20} MiB", 413)
             name = Path(request.query_params.get("name", "map").replace("\\", "/")).name or "map"
             number = request.query_params.get("page", "")
-            page = int(number) if number.isascii() and number.isdigit() and len(number) < MAX_NUMBER_DIGITS else 0
+            page = int(number) if number.isascii() and number.isdigit() and len(number) <= MAX_NUMBER_DIGITS else 0
             await asyncio.wrap_future(self.desk.load_file(name, data, source, page))
             self.desk.changed()
         except TimeoutError:
