@@ -37,6 +37,7 @@ from botyard.model import devices
 from botyard.model.accessories import GripperSpec
 from botyard.model.beams import Bundle
 from botyard.model.devices import Device, DeviceSpec, Field, find_device, parameter, register
+from botyard.model.devicetables import MAX_DEVICES
 from botyard.model.dynamics import Gains
 from botyard.model.library import parse_robot, robot_of
 from botyard.model.obstacles import BoxObject, Returns
@@ -305,8 +306,8 @@ def test_what_is_wrong_with_a_device_is_said(text: str, message: str) -> None:
 
 
 def test_too_many_devices_are_refused() -> None:
-    table = {"extends": "p3dx", "devices": [{"type": "bumpers", "front": 1}] * (devices.MAX_DEVICES + 1)}
-    with pytest.raises(ModelError, match=f"at most {devices.MAX_DEVICES} devices"):
+    table = {"extends": "p3dx", "devices": [{"type": "bumpers", "front": 1}] * (MAX_DEVICES + 1)}
+    with pytest.raises(ModelError, match=f"at most {MAX_DEVICES} devices"):
         robot_of(table, "r")
 
 
@@ -423,6 +424,7 @@ def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(k
     assert len({tuple(v) for v in one.values()}) == 4
 
 
+@pytest.mark.pokes
 @pytest.mark.parametrize(
     ("change", "message"),
     [

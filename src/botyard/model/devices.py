@@ -13,34 +13,28 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast, get_args
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from botyard.arguments import unknown
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import IDENTITY, Pose
 from botyard.model.beams import Bundle
-from botyard.model.filetables import TableError, checked, file_table
+from botyard.model.devicefields import AriaKey, Channel, Command, Errors, Field, Mark, PioneerFields, View
 from botyard.model.obstacles import Visible
 from botyard.model.parameters import Parameter, parameter, parameters_of, range_problems
-from botyard.model.rosmessages import OWN, RosFrame, RosMessage
+from botyard.model.rosmessages import RosFrame, RosMessage
 from botyard.names import is_name, shown
 
 if TYPE_CHECKING:
     from botyard.engine.tables import Table
-    from botyard.model.beams import Bundle
 
-View = Any
-"""A `botyard.devices.view.View`, of a higher layer: devices' functions annotate it themselves."""
 GROUP: Final = "botyard.devices"
 """Entry-point group of plug-ins with devices."""
 BUILT_IN: Final = (
@@ -68,11 +62,6 @@ CARRIED: Final[Mapping[str, str]] = MappingProxyType(
     {"battery": "battery", "gripper": "gripper", "sonar": "sonar", "laser": "lasers"}
 )
 """Kinds that have a field of their own in `RobotSpec`, and that field."""
-MAX_DEVICES: Final = 100
-"""Most devices of a robot, besides its lasers and its sonar ring."""
-MAX_ITEMS: Final = 10_000
-"""Longest list among the parameters of a device."""
-
 Layer = Literal["laser", "sonar"]
 """Layers of the page that draw what beams meet: ``laser`` is a field around one origin, ``sonar`` a line for each bundle."""
 
@@ -116,156 +105,6 @@ class DeviceSpec:
             raise ValueError("expected a device")
         kind = find_device(message["type"]).spec
         return cast(DeviceSpec, msgspec.convert({k: v for k, v in message.items() if k != "type"}, kind))
-
-
-# -- presentation of readings
-
-
-class Field(NamedTuple):
-    """A column of a reading.
-
-    Attributes
-    ----------
-    name : str
-        For example ``bearing``.
-    unit : str
-        ``m``, ``rad``, ``W`` …; empty: a plain number or a text.
-    kind : type
-        float, int, bool or str.
-    """
-
-    name: str
-    unit: str = ""
-    kind: type = float
-
-
-class Mark(NamedTuple):
-    """A marker on the page: x, y (m) in the robot's frame, and its label."""
-
-    x: float
-    y: float
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PioneerFields(Generic[S, R]):
-    """What Pioneer clients see of a device.
-
-    Attributes
-    ----------
-    report : callable or None
-        Bits that a reading sets in fields of the standard information packet, by their names
-        (`botyard.protocols.pioneer.reportbuilder.DEVICE_BITS`).
-    config : callable or None
-        Fields of the CONFIG packet, by their names (`botyard.protocols.pioneer.reports.Config`).
-    simstat : callable or None
-        Fields of the SIMSTAT packet, by their names (`botyard.protocols.pioneer.reportbuilder.DEVICE_SIMSTAT`).
-    is_steady : callable or None
-        Whether a device changes reports only when it is written to from outside: such reports can be built in batches.
-    inputs : callable or None
-        Digital inputs that a reading pulls to 0: masks of bits by their byte, 0 … 3.
-    wheels : callable or None
-        Ways of the left and the right wheel, m, which the encoder packet counts.
-    is_by_touch : bool
-        Its bits are in the field ``stall_bumpers`` only, and only while the robot is touched: such reports can be batched.
-    """
-
-    report: Callable[[S, R], Mapping[str, int]] | None = None
-    config: Callable[[S], Mapping[str, int]] | None = None
-    simstat: Callable[[S, R], Mapping[str, float]] | None = None
-    is_steady: Callable[[S], bool] | None = None
-    inputs: Callable[[S, R], Mapping[int, int]] | None = None
-    wheels: Callable[[S, R], tuple[float, float]] | None = None
-    is_by_touch: bool = False
-
-    def changes_reports(self, spec: S) -> bool:
-        """Whether its readings can change the robot's reports by themselves, without a contact or a write."""
-        if self.inputs is not None:
-            return True
-        return not (self.report is None or self.is_by_touch or (self.is_steady is not None and self.is_steady(spec)))
-
-
-class AriaKey(NamedTuple):
-    """A line of ARIA's parameter files (formats §2) that sets a parameter of a device.
-
-    Attributes
-    ----------
-    parameter : str
-        Name of the parameter. Files have mm for metres and degrees for radians.
-    section, key : str
-        Section and keyword of the line.
-    flag : str
-        Keyword of a line before it, ``true`` or ``false``: whether there is any of it; else the parameter is 0. Empty: no such line.
-    default : float
-        Value where the line is missing, in the file's unit.
-    """
-
-    parameter: str
-    section: str
-    key: str
-    flag: str = ""
-    default: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Errors(Generic[S]):
-    """The functions of an error model. It is a device, too: its kind has a name, parameters, and columns with its state.
-
-    Attributes
-    ----------
-    odometry : callable or None
-        The proportional errors (x, y, a) of the present step: odometry takes each axis of the displacement times 1 + error. Called once a
-        step while a client has not switched errors off; it may write what it remembers (`View.memory`). A robot has one such model.
-    measured : callable or None
-        Ranges (n,), m, and bearings (n,), rad, as they are measured, from the true ones. A parameter ``sensor`` says of which sensor:
-        ``laser``, ``sonar`` or the name of a device. Bearings count for devices that tell them (`View.measured`), not for beams.
-    """
-
-    odometry: Callable[[S, View], tuple[float, float, float]] | None = None
-    measured: (
-        Callable[[S, View, NDArray[np.float64], NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
-        | None
-    ) = None
-
-
-class Channel(NamedTuple):
-    """A channel of a recording: its name, and the JSON schema of its messages."""
-
-    name: str
-    schema: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command(Generic[S]):
-    """A number by which an actuator is commanded: by programs, the page, and ROS (std_msgs/Float64 on ``DEVICE/NAME_cmd``).
-
-    Attributes
-    ----------
-    name : str
-        Such as ``position``.
-    limits : callable
-        Least and greatest value, of a description.
-    columns : callable
-        What is written to columns of the table, of a value.
-    unit : str
-        ``rad``, ``m``, ``N`` …; empty: a plain number.
-    about : str
-        One line of description.
-    profiles : tuple of str
-        The name profiles of ROS that have it.
-    """
-
-    name: str
-    limits: Callable[[S], tuple[float, float]]
-    columns: Callable[[float], Mapping[str, Any]]
-    unit: str = ""
-    about: str = ""
-    profiles: tuple[str, ...] = OWN
-
-    def __post_init__(self) -> None:
-        """Validate the name. ModelError: it is none."""
-        if not self.name.isidentifier() or not self.name.isascii():
-            raise ModelError(f'command: expected a name of letters, digits and _, found "{shown(self.name)}"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -518,33 +357,6 @@ def names_of(devices: Sequence[DeviceSpec]) -> list[str]:
     return names
 
 
-# -- robot files
-
-
-def spec_of(name: str, table: Mapping[str, Any]) -> DeviceSpec:
-    """The device that a table of a robot file describes; angles in degrees.
-
-    Raises
-    ------
-    ModelError
-        With the key, what was expected and what was found.
-    """
-    _check_lengths(table)
-    file = file_table(find_device(name).spec)
-    try:
-        return cast(DeviceSpec, file.read(checked(dict(table), file.type, strict=False)))
-    except TableError as error:
-        raise error.inside(name) from None
-
-
-def _check_lengths(value: Any) -> None:
-    if isinstance(value, (list, tuple)) and len(value) > MAX_ITEMS:
-        raise ModelError(f"expected at most {MAX_ITEMS} values, found {len(value)}")
-    if isinstance(value, (list, tuple, dict)):
-        for one in value.values() if isinstance(value, dict) else value:
-            _check_lengths(one)
-
-
 def make_spec(name: str, **values: Any) -> DeviceSpec:
     """A device of a kind with these parameters, in the units that they have inside.
 
@@ -554,44 +366,6 @@ def make_spec(name: str, **values: Any) -> DeviceSpec:
         There is no such kind, or its parameters make no sense.
     """
     return cast(DeviceSpec, find_device(name).spec(**values))
-
-
-def table_of(spec: DeviceSpec) -> dict[str, Any]:
-    """The table of a robot file that describes a device; `spec_of` it is `spec` again, to the last digits of angles."""
-    return file_table(type(spec)).write(spec)
-
-
-def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
-    """The devices of the tables ``[[devices]]`` of a robot file, each with its ``type``.
-
-    Raises
-    ------
-    ModelError
-        One has no type, or is wrong; there are more than `MAX_DEVICES`.
-    """
-    if len(tables) > MAX_DEVICES:
-        raise ModelError(f"expected at most {MAX_DEVICES} devices, found {len(tables)}")
-    found: list[DeviceSpec] = []
-    count = Counter[str]()
-    for table in tables:
-        name = table.get("type")
-        if not isinstance(name, str):
-            keys = ", ".join(map(shown, table)) or "no key"
-            raise ModelError(f'devices: expected a "type" in each, found one with {keys}')
-        if name in CARRIED:
-            raise ModelError(
-                f'devices: expected what has no table of its own, found "{name}", which stands in "{CARRIED[name]}"'
-            )
-        count[name] += 1
-        try:
-            spec = spec_of(name, {k: v for k, v in table.items() if k != "type"})
-        except ModelError as error:
-            if count[name] == 1:
-                raise
-            raise ModelError(f"the {count[name]}. {name}: {error}") from None  # which of several it is
-        if not spec.is_empty and not is_default(spec):
-            found.append(spec)
-    return tuple(found)
 
 
 def is_default(spec: DeviceSpec) -> bool:
@@ -619,7 +393,6 @@ __all__ = [
     "RosMessage",
     "built_in_devices",
     "device_names",
-    "devices_of",
     "find_device",
     "is_default",
     "is_device",
@@ -629,7 +402,5 @@ __all__ = [
     "parameter",
     "parameters_of",
     "register",
-    "spec_of",
     "standard_device",
-    "table_of",
 ]

@@ -14,7 +14,8 @@ from msgspec import UNSET
 
 from botyard.errors import ModelError
 from botyard.geometry import Pose
-from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, device_names, devices_of, standard_device, table_of
+from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, device_names, standard_device
+from botyard.model.devicetables import devices_of, table_of
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.filetables import (
     FileTable,

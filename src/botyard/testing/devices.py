@@ -26,9 +26,8 @@ from botyard.model.devices import (
     RosMessage,
     find_device,
     parameters_of,
-    spec_of,
-    table_of,
 )
+from botyard.model.devicetables import spec_of, table_of
 from botyard.model.library import robot_of
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robotfile import RobotFile, to_table

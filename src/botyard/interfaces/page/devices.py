@@ -8,7 +8,8 @@ from itertools import islice
 from typing import Any, Final
 
 from botyard.devices.view import DeviceReader
-from botyard.model.devices import MAX_DEVICES, Command, Field
+from botyard.model.devices import Command, Field
+from botyard.model.devicetables import MAX_DEVICES
 from botyard.names import shown
 from botyard.protocols.webgui.messages import DeviceCommand, DeviceReading
 from botyard.sim.simulation import Robot

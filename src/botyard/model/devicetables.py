@@ -1,0 +1,82 @@
+"""Devices in robot files: the tables ``[[devices]]``, read and written by the fields of their descriptions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from botyard.errors import ModelError
+from botyard.model.devices import CARRIED, DeviceSpec, find_device, is_default
+from botyard.model.filetables import TableError, checked, file_table
+from botyard.names import shown
+
+MAX_DEVICES: Final = 100
+"""Most devices of a robot, besides its lasers and its sonar ring."""
+MAX_ITEMS: Final = 10_000
+"""Longest list among the parameters of a device."""
+
+
+def spec_of(name: str, table: Mapping[str, Any]) -> DeviceSpec:
+    """The device that a table of a robot file describes; angles in degrees.
+
+    Raises
+    ------
+    ModelError
+        With the key, what was expected and what was found.
+    """
+    _check_lengths(table)
+    file = file_table(find_device(name).spec)
+    try:
+        return cast(DeviceSpec, file.read(checked(dict(table), file.type, strict=False)))
+    except TableError as error:
+        raise error.inside(name) from None
+
+
+def _check_lengths(value: Any) -> None:
+    if isinstance(value, (list, tuple)) and len(value) > MAX_ITEMS:
+        raise ModelError(f"expected at most {MAX_ITEMS} values, found {len(value)}")
+    if isinstance(value, (list, tuple, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            _check_lengths(one)
+
+
+def table_of(spec: DeviceSpec) -> dict[str, Any]:
+    """The table of a robot file that describes a device; `spec_of` it is `spec` again, to the last digits of angles."""
+    return file_table(type(spec)).write(spec)
+
+
+def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
+    """The devices of the tables ``[[devices]]`` of a robot file, each with its ``type``.
+
+    Raises
+    ------
+    ModelError
+        One has no type, or is wrong; there are more than `MAX_DEVICES`.
+    """
+    if len(tables) > MAX_DEVICES:
+        raise ModelError(f"expected at most {MAX_DEVICES} devices, found {len(tables)}")
+    found: list[DeviceSpec] = []
+    count = Counter[str]()
+    for table in tables:
+        name = table.get("type")
+        if not isinstance(name, str):
+            keys = ", ".join(map(shown, table)) or "no key"
+            raise ModelError(f'devices: expected a "type" in each, found one with {keys}')
+        if name in CARRIED:
+            raise ModelError(
+                f'devices: expected what has no table of its own, found "{name}", which stands in "{CARRIED[name]}"'
+            )
+        count[name] += 1
+        try:
+            spec = spec_of(name, {k: v for k, v in table.items() if k != "type"})
+        except ModelError as error:
+            if count[name] == 1:
+                raise
+            raise ModelError(f"the {count[name]}. {name}: {error}") from None  # which of several it is
+        if not spec.is_empty and not is_default(spec):
+            found.append(spec)
+    return tuple(found)
+
+
+__all__ = ["MAX_DEVICES", "devices_of", "spec_of", "table_of"]
