@@ -65,7 +65,8 @@ def _same_logs() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _journaled(request: pytest.FixtureRequest) -> Iterator[None]:
     """With BOTYARD_JOURNAL=1 every run of a simulation is done again from its journal, see `tests.journaled`."""
-    if not os.environ.get("BOTYARD_JOURNAL") or request.node.get_closest_marker("pokes"):
+    is_out = any(request.node.get_closest_marker(marker) for marker in ("pokes", "unwatched"))
+    if not os.environ.get("BOTYARD_JOURNAL") or is_out:
         yield
         return
     from tests.journaled import watching

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import tracemalloc
 
+import pytest
+
 from botyard.protocols.pioneer.packet import command
 from botyard.servers.nullmodem import NullModem
 from botyard.sim.simulation import Simulation
@@ -52,6 +54,7 @@ def grown(act: object, rounds: int, *, warm: int = 10) -> int:
     return end - middle
 
 
+@pytest.mark.unwatched
 def test_sessions_leave_nothing_behind() -> None:
     sim = Simulation.load("office")
     for i in range(50):
@@ -60,6 +63,7 @@ def test_sessions_leave_nothing_behind() -> None:
     assert grown(lambda i: session(modem, f"r{i % 50}", i), 100) < 60_000
 
 
+@pytest.mark.unwatched
 def test_factory_robots_leave_nothing_behind() -> None:
     sim = Simulation.load("office")
     modem = NullModem(sim)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from botyard import elementwise
+from botyard.devices.devicetable import DeviceTable
 from botyard.engine.layout import F8, I1, I8
-from botyard.engine.tables import NOBODY, Column, Row, Table, cell
+from botyard.engine.tables import NOBODY, Column, Row, cell
 from botyard.model.devices import Device, Field, PioneerFields, RosMessage
+from botyard.model.objects import Described
 from botyard.model.readings import ChargeState
-from botyard.model.robot import BatterySpec
+from botyard.model.robot import BatterySpec, RobotSpec
 from botyard.model.rosmessages import OWN
 from botyard.units import TWO_PI, to_int_saturated
 
@@ -32,7 +34,7 @@ DOCK_ANGLE: Final = math.radians(30)
 """… and within this angle of the dock's heading, rad."""
 
 
-class Batteries(Table):
+class Batteries(DeviceTable):
     """The batteries of all robots.
 
     Attributes
@@ -69,6 +71,11 @@ class Batteries(Table):
     motor_power: F8
     charge_power: F8
     shutdown: F8
+
+    @classmethod
+    def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
+        """One for each robot."""
+        return set(robots)
 
     def __init__(self) -> None:
         super().__init__()

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.devices.battery import Batteries, Battery
+from botyard.devices.devicetable import DeviceTable
 from botyard.engine.layout import F8, I1, I2, I8, U1
-from botyard.engine.tables import NOBODY, Column, Row, Table, cell
+from botyard.engine.tables import NOBODY, Column, Row, cell
 from botyard.model.devices import Device, DeviceSpec, Field, PioneerFields
-from botyard.model.robot import BatterySpec
+from botyard.model.objects import Described
+from botyard.model.robot import BatterySpec, RobotSpec
 from botyard.units import clamp
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ UNSET = -1
 T = TypeVar("T")
 
 
-class Boards(Table):
+class Boards(DeviceTable):
     """The controller boards of all robots; columns are documented at `Electrics` and `Joystick`."""
 
     name = "electrics"
@@ -60,6 +62,11 @@ class Boards(Table):
     buttons: I1
     servos: I2
     version: I8
+
+    @classmethod
+    def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
+        """One for each robot."""
+        return set(robots)
 
 
 class Joystick:

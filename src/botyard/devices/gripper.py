@@ -7,18 +7,20 @@ bodies that cannot drive are gripped. Two light beams cross the open gripper, th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from botyard import elementwise
+from botyard.devices.devicetable import DeviceTable
 from botyard.engine.layout import F8, I1, I8
-from botyard.engine.tables import NOBODY, Column, Row, Table, cell
+from botyard.engine.tables import NOBODY, Column, Row, cell
 from botyard.geometry import Outline, Pose
 from botyard.model.accessories import GripperSpec
 from botyard.model.beams import Bundle
 from botyard.model.devices import Command, Device, Field, PioneerFields
+from botyard.model.objects import Described
 from botyard.model.obstacles import Visible
 from botyard.model.readings import Action, GripperState
 from botyard.model.robot import Drive, RobotSpec
@@ -54,7 +56,7 @@ def open_paddles(robot: RobotSpec) -> tuple[Outline, ...]:
     return _paddles(robot.front, robot.gripper.reach, robot.gripper.thickness, half, half)
 
 
-class Grippers(Table):
+class Grippers(DeviceTable):
     """The grippers of all robots.
 
     Attributes
@@ -115,6 +117,11 @@ class Grippers(Table):
     own: I8
 
     # -- what happens in a step
+
+    @classmethod
+    def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
+        """One for each robot with a gripper."""
+        return {name for name, spec in robots.items() if spec.gripper is not None}
 
     def act(self, engine: Engine, dt: float) -> None:
         """Advance all grippers by `dt` s: move paddles and lifts, grip and release bodies."""
@@ -237,8 +244,8 @@ class Grippers(Table):
         bodies.radius[at[alone]] = radius[alone]
         engine.redrawn(at)
 
-    def redraw(self, engine: Engine) -> None:
-        """Rebuild all outlines from the columns, after these were restored."""
+    def restored(self, engine: Engine) -> None:
+        """Rebuild all outlines from the columns."""
         columns = (self.body, self.own, self.front, self.reach, self.thickness, self.left, self.right)
         outlines = {}
         for body, own, *paddles in zip(*(column.tolist() for column in columns), strict=True):

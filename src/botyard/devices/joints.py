@@ -6,17 +6,20 @@ A joint moves its child in its parent's frame; it does not push back on its pare
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
+from botyard.devices.devicetable import DeviceTable
 from botyard.engine.layout import F8, I1, I8
-from botyard.engine.tables import NOBODY, Column, Row, Table, cell
+from botyard.engine.tables import NOBODY, Column, Row, cell
 from botyard.errors import CommandError
 from botyard.geometry import Pose, compose, inverse
 from botyard.model.dynamics import SUBSTEP, Gains
-from botyard.model.objects import JointSpec
+from botyard.model.objects import Described, JointSpec
+from botyard.model.robot import RobotSpec
 from botyard.units import TWO_PI, wrap_angle
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ class JointCommand(IntEnum):
     VELOCITY = 2
 
 
-class Joints(Table):
+class Joints(DeviceTable):
     """All joints.
 
     Attributes
@@ -60,6 +63,7 @@ class Joints(Table):
     """
 
     name = "joint"
+    may_lack_rows = True
     columns: ClassVar = {
         **{name: Column(np.float64) for name in ("position", "velocity", "effort", "value")},
         **{name: Column(np.float64, saved=False, unbounded=True) for name in ("low", "high")},
@@ -80,6 +84,11 @@ class Joints(Table):
     command: I1
     endless: I1
     stiff: I1
+
+    @classmethod
+    def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
+        """One for each joint of a description file."""
+        return {joint_key(joint) for joint in described.joints}
 
     def act(self, engine: Engine, dt: float) -> None:
         """Let `dt` s pass for all joints."""

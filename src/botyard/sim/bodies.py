@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -127,13 +127,13 @@ class Bodies(Core):
             self._check_there(sensor.parent)
         self._note(None, Describe, described)
         self.described |= described
-        self._describe_again([joint_key(joint) for joint in described.joints])
+        self._describe_again({Joints.name: [joint_key(joint) for joint in described.joints]})
         self.feed.tell(Subject.DESCRIBED)
 
-    def _describe_again(self, wanted: Sequence[Hashable]) -> None:
-        """Create the joints in `wanted`, and all ray sensors, of description files that do not exist at present."""
+    def _describe_again(self, keys: Mapping[str, Collection[Hashable]]) -> None:
+        """Create joints and ray sensors of description files that are missing; of joints those whose keys are given for their table."""
         rows, joints = self._engine.rows, self._engine.table(Joints)
-        there = {row.key for row in joints.rows}
+        there, wanted = {row.key for row in joints.rows}, keys.get(joints.name, ())
         for joint in self.described.joints:
             if joint_key(joint) in wanted and joint_key(joint) not in there:
                 Joint(joint, joints, rows.get(joint.parent, NOBODY))

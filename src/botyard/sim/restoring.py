@@ -10,21 +10,19 @@ from typing import Any, Final, cast
 import msgspec
 import numpy as np
 
-from botyard.devices.battery import Batteries
-from botyard.devices.electrics import Boards
-from botyard.devices.gripper import Grippers
-from botyard.devices.joints import Joints, joint_key
-from botyard.devices.view import memory_key
+from botyard.devices.devicetable import DeviceTable
+from botyard.devices.worldtables import WORLD_TABLES, expected_rows
 from botyard.engine import commands
 from botyard.engine.build import box_body
 from botyard.engine.layout import OdometryErrorMode
 from botyard.engine.state import BODIES, CONTACTS, read_columns, row_keys, schema, split, write_columns, write_masses
+from botyard.engine.tables import VERSION as VERSION_COLUMN
 from botyard.engine.tables import Table
 from botyard.errors import BotyardError, StateError
 from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
-from botyard.model.devices import find_device, loaded_devices, names_of
+from botyard.model.devices import loaded_devices
 from botyard.model.objects import Described
 from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import RobotSpec
@@ -78,13 +76,16 @@ def restore(
     engine = sim.engine
     engine.resume(tick=head.tick, step_us=head.step_us, seed=head.seed, sequence=head.sequence, queue=queue)
     engine.odometry_error_mode = OdometryErrorMode(head.error_mode)
-    engine.table(Grippers).redraw(engine)
+    for table in engine.tables.values():
+        if isinstance(table, DeviceTable):
+            table.restored(engine)
+        if VERSION_COLUMN in table.columns:
+            getattr(table, VERSION_COLUMN)[:] += 1  # for who keeps what was made of a row
     engine.redraw_carriers()
     write_masses(sim.engine, found, head.span)  # last: a change of outline would wake bodies
     starts = {body.name: Pose(*body.start) for body in roster.bodies if body.start is not None}
     for robot, teleports in zip(sim.robots.values(), head.teleports, strict=True):
         robot._restored(starts[robot.name], teleports, head.claims.get(robot.name, []))
-    engine.table(Boards).version[:] += 1
     for rays in head.rays:
         sim.robots[rays.robot].lasers[rays.laser].configure(rays.angle_min, rays.increment, rays.count)
     sim._unserved = set(roster.unserved)
@@ -133,22 +134,15 @@ def _check_rows(
 ) -> None:
     """Check that tables have a row for each device of these robots, by name, and no others; joints may be fewer."""
     described = cast(Described, known.objects[roster.described])
-    wanted = {Batteries.name: set(robots), Boards.name: set(robots), Joints.name: set(map(joint_key, described.joints)),
-              Grippers.name: {n for n, m in robots.items() if isinstance(m, RobotSpec) and m.gripper is not None}}  # fmt: skip
-    for name, model in robots.items():
-        if isinstance(model, RobotSpec) and model.devices:
-            for device, spec in zip(names_of(model.equipment), model.equipment, strict=True):
-                kind = find_device(spec.type)
-                columns = None if kind.part else kind.table
-                if columns is not None:
-                    wanted.setdefault(columns.name, set()).add(memory_key(name, device))
+    wanted = expected_rows({n: m for n, m in robots.items() if isinstance(m, RobotSpec)}, described)
     always = {table.name for table in sim.engine.tables.values() if not table.optional}
     if not wanted.keys() - always == roster.keys.keys() - always:
         raise StateError("state: it has tables of other devices than its robots")
+    fewer = {table.name for table in WORLD_TABLES if table.may_lack_rows}
     for table, rows in wanted.items():
         keys = roster.keys.get(table, [])
         there = {key for key in keys if isinstance(key, str)}
-        if len(there) != len(keys) or not (there <= rows if table == Joints.name else there == rows):
+        if len(there) != len(keys) or not (there <= rows if table in fewer else there == rows):
             raise StateError(f"state: rows of the table {table} are not those of its bodies")
 
 
@@ -241,7 +235,7 @@ def _arrange_bodies(
         sim._sort_robots([body.name for body in roster.bodies if body.start is not None])
     if roster.described != known.digest(sim.described):
         sim.described = cast(Described, known.objects[roster.described])
-    sim._describe_again(roster.keys.get(Joints.name, []))
+    sim._describe_again(roster.keys)
 
 
 def _arrange_rows(sim: Population[Any], roster: Roster) -> None:

@@ -24,11 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from botyard import arguments
-from botyard.devices.battery import Batteries
-from botyard.devices.electrics import Boards
-from botyard.devices.gripper import Grippers
-from botyard.devices.joints import Joints
 from botyard.devices.ranging import RangeDevices
+from botyard.devices.worldtables import WORLD_TABLES
 from botyard.engine.layout import F8, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
@@ -191,7 +188,7 @@ class Simulation(Restorable[Robot]):
             step_us=round(step * 1e6),
             begin=begin,
             odometry_error_mode=mode,
-            tables=(Grippers(), Joints(), Batteries(), Boards()),
+            tables=tuple(table() for table in WORLD_TABLES),
             senses=(devices,),
         )
         super().__init__(scene, engine, devices, sensor_noise=sensor_noise, range_step=range_step, warn=warn)

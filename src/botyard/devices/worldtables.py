@@ -1,0 +1,35 @@
+"""The tables that every world has, and the rows of all tables that a saved state must have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from botyard.devices.battery import Batteries
+from botyard.devices.devicetable import DeviceTable
+from botyard.devices.electrics import Boards
+from botyard.devices.gripper import Grippers
+from botyard.devices.joints import Joints
+from botyard.devices.view import memory_key
+from botyard.model.devices import find_device, names_of
+from botyard.model.objects import Described
+from botyard.model.robot import RobotSpec
+
+WORLD_TABLES: Final[tuple[type[DeviceTable], ...]] = (Grippers, Joints, Batteries, Boards)
+"""In the order in which they act in a step, and in which a state holds them. Tables of other kinds come with the first device."""
+
+
+def expected_rows(robots: Mapping[str, RobotSpec], described: Described) -> dict[str, set[str]]:
+    """`Row.key` of all rows in a world with these robots and joints, by the names of tables."""
+    found = {table.name: table.keys(robots, described) for table in WORLD_TABLES}
+    for name, model in robots.items():
+        if not model.devices:
+            continue
+        for device, spec in zip(names_of(model.equipment), model.equipment, strict=True):
+            kind = find_device(spec.type)
+            if kind.table is not None and not kind.part:
+                found.setdefault(kind.table.name, set()).add(memory_key(name, device))
+    return found
+
+
+__all__ = ["WORLD_TABLES", "expected_rows"]
