@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from botyard.app.compose import compose
 from botyard.control import USER, AddRobot, Caller
@@ -46,6 +48,37 @@ def test_a_place_takes_so_many_and_no_more() -> None:
         sim.crowd.enter("nobody", 0.0, 0.0)
     sim.step()
     assert sim.crowd.place("r2") == (6.0, 0.0), "it looks at the state; nobody was put there in the end"
+
+
+spots = st.tuples(st.floats(-0.8, 0.8), st.floats(-0.8, 0.8))
+
+
+@given(st.lists(spots, min_size=3, max_size=12), st.lists(st.tuples(st.integers(0, 11), spots), max_size=20))
+def test_who_may_enter_a_place_is_as_counting_all_distances_says(
+    start: list[tuple[float, float]], moves: list[tuple[int, tuple[float, float]]]
+) -> None:
+    """The twin knows no cells: it measures all distances."""
+    sim = Simulation(warn=lambda text: None)
+    names = [f"r{i}" for i in range(len(start))]
+    sim.add_robots("p3dx", [(x, y, 0.0) for x, y in start], names)
+    places = dict(zip(names, start, strict=True))
+    for index, to in moves:
+        name = names[index % len(names)]
+        others = sum(n != name and math.dist(place, to) < PLACE_RADIUS for n, place in places.items())
+        if others >= MAX_PER_PLACE:
+            with pytest.raises(CommandError, match=f": {others} others stand on that place already"):
+                sim.crowd.enter(name, *to)
+        else:
+            sim.crowd.enter(name, *to)
+            places[name] = to
+        assert sim.crowd.place(name) == places[name]
+
+
+@pytest.mark.parametrize("to", [(math.nan, 0.0), (0.0, math.inf)])
+def test_a_place_that_is_none_is_left_to_the_command(to: tuple[float, float]) -> None:
+    sim = world(1)
+    sim.crowd.enter("r0", *to)
+    assert sim.crowd.place("r0") == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("way", ["pose", "axes"])

@@ -313,6 +313,55 @@ def test_who_holds_it_is_state() -> None:
     assert again.holders("r") == ("page",)
 
 
+def test_each_box_that_is_removed_leaves_the_others() -> None:
+    boxes = [BoxObject(name=f"box{k}", pose=Pose(2.0 * k, 0.0, 0.0), length=0.2 + 0.1 * k, width=0.3) for k in range(4)]
+    sim = Simulation(walled(30.0, *boxes))
+    for gone in ("box1", "box3", "box0"):
+        sim.remove_box(gone)
+        boxes = [box for box in boxes if box.name != gone]
+        assert sim.scene.boxes == tuple(boxes)
+        assert sim.box_names == tuple(box.name for box in boxes) == tuple(sim.engine.rows)
+        for box in boxes:
+            row = sim.engine.rows[box.name]
+            assert sim.engine.state.pose[row, 0] == box.pose.x
+            assert max(x for part in sim.engine.outline(row) for x, _ in part) == pytest.approx(box.length / 2)
+
+
+def test_what_touches_something_is_told_of_each_body() -> None:
+    """A wall, another body, nothing, and a ghost in a wall, which touches nothing."""
+    sim = Simulation(walled(5.0), warn=lambda text: None)
+    for name, x, y in (
+        ("wall", 4.9, 0.0),
+        ("one", 0.0, 0.0),
+        ("other", 0.3, 0.0),
+        ("free", -5.0, 0.0),
+        ("ghost", 5.0, 4.0),
+    ):
+        sim.add_robot("p3dx", name, pose=(x, y, 0.0))
+    sim.robots["ghost"].ghost()
+    sim.settle()
+    rows = np.array([4, 3, 2, 1, 0])
+    assert sim.engine.touching(rows).tolist() == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize("again", [None, DynamicsSpec(mass=5.0)])
+def test_a_force_is_forgotten_with_the_mass_that_felt_it(again: DynamicsSpec | None) -> None:
+    sim = Simulation()
+    for name, y in (("a", 0.0), ("b", 5.0)):
+        sim.add_robot("p3dx", name, pose=(0.0, y, 0.0))
+        sim.set_dynamics(name, DynamicsSpec(mass=2.0))
+        sim.push(name, 3.0)
+    sim.step()
+    assert sim.wrench("a") == sim.wrench("b") != (0.0, 0.0, 0.0)
+    felt = sim.wrench("b")
+    sim.set_dynamics("a", again)
+    assert sim.wrench("a") == ((0.0, 0.0, 0.0) if again is None else felt)
+    assert sim.wrench("b") == felt
+    if again is None:
+        sim.set_dynamics("a", DynamicsSpec(mass=2.0))
+        assert sim.wrench("a") == (0.0, 0.0, 0.0)
+
+
 def test_removing_many_at_once_is_removing_them_one_by_one() -> None:
     def run(at_once: bool) -> tuple[bytes, list[str]]:
         sim = Simulation.load("office", seed=3)
