@@ -17,7 +17,7 @@ from botyard.model.robot import Axes
 from botyard.model.rosmessages import ScanArrays
 from botyard.model.scene import Scene
 from botyard.model.sensors import LaserSpec
-from botyard.protocols.ros_messages.covariance import LEAST_VARIANCE
+from botyard.protocols.ros_messages.covariance import MIN_VARIANCE
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import PROFILES, names_of
 from botyard.protocols.ros_messages.robot import RobotTopics, Topic
@@ -125,7 +125,7 @@ LOCALIZED = _localized()
 def test_covariance_fits_the_errors_of_many_robots(mode: str, model: str) -> None:
     """Normalised squared errors of poses have a mean of 3, their number of dimensions (Y. Bar-Shalom, *Estimation*, §5.4).
 
-    Less where `LEAST_VARIANCE` stands for a dimension without an error: a constant error of wheels moves a pose in two.
+    Less where `MIN_VARIANCE` stands for a dimension without an error: a constant error of wheels moves a pose in two.
     """
     spec = replace(
         find_robot(model), odometry_error=Axes(0.04, 0.03, 0.05), odometry_error_low=None, sonar=None, lasers=(), perfect_odometry=False
@@ -146,7 +146,7 @@ def test_covariance_fits_the_errors_of_many_robots(mode: str, model: str) -> Non
     for robot in robots:
         covariance = np.frombuffer(data.covariance.of(robot.name)[0]).reshape(6, 6)
         assert np.array_equal(covariance, covariance.T)
-        assert np.linalg.eigvalsh(covariance).min() >= 0.9 * LEAST_VARIANCE
+        assert np.linalg.eigvalsh(covariance).min() >= 0.9 * MIN_VARIANCE
         start = Pose(20.0 * robots.index(robot), 0.0, 0.0)
         true = compose(inverted(start), Pose(*robot.truth))
         error = np.array(
@@ -156,13 +156,13 @@ def test_covariance_fits_the_errors_of_many_robots(mode: str, model: str) -> Non
         squares.append(error @ np.linalg.solve(known, error))
     assert np.isfinite(squares).all()
     if mode == "none":
-        assert max(squares) < 1e-6 and known == pytest.approx(np.eye(3) * LEAST_VARIANCE)
+        assert max(squares) < 1e-6 and known == pytest.approx(np.eye(3) * MIN_VARIANCE)
     elif mode == "constant":
         assert len({round(s, 3) for s in squares}) == 1, "all have the same error, of one deviation along each axis"
         assert squares[0] < 9.0
     else:
-        assert known[0, 0] > 5.0 * LEAST_VARIANCE
-        expected = 3.0 - LEAST_VARIANCE * np.trace(np.linalg.inv(known))
+        assert known[0, 0] > 5.0 * MIN_VARIANCE
+        expected = 3.0 - MIN_VARIANCE * np.trace(np.linalg.inv(known))
         assert np.mean(squares) == pytest.approx(expected, rel=0.25)
 
 
@@ -180,7 +180,7 @@ def test_covariance_begins_anew_when_odometry_is_set_and_robots_come_and_go() ->
         return {name: float(np.frombuffer(data.covariance.of(name)[0])[35]) for name in sim.robots}
 
     first = go(20)
-    assert min(first.values()) > 2.0 * LEAST_VARIANCE
+    assert min(first.values()) > 2.0 * MIN_VARIANCE
     robots[1].port("other").set_odometry(Pose(3.0, 2.0, 1.0))
     second = go(1)
     assert second["r1"] < first["r1"] and second["r0"] >= first["r0"] and second["r2"] >= first["r2"]
@@ -208,7 +208,7 @@ def test_covariances_in_messages() -> None:
             for one in (message, odom.make(STAMP)):
                 assert np.array_equal(getattr(one, what).covariance, expected)
     w, error = robot.velocity.w, ERRING.odometry_error.a
-    assert message.twist.covariance[35] == pytest.approx(LEAST_VARIANCE + (error * w) ** 2 / 3.0)
+    assert message.twist.covariance[35] == pytest.approx(MIN_VARIANCE + (error * w) ** 2 / 3.0)
     assert message.child_frame_id == "ann/base_footprint"
 
 

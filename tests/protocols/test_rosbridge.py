@@ -86,10 +86,10 @@ class Desk:
     def unregister_action(self, client: RosbridgeSession, action: str) -> None:
         self.said.append(("unserve", action))
 
-    def told_feedback(self, client: RosbridgeSession, ident: str, values: Any) -> None:
+    def publish_feedback(self, client: RosbridgeSession, ident: str, values: Any) -> None:
         self.said.append(("feedback", ident, values))
 
-    def told_result(self, client: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
+    def end_goal(self, client: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
         self.said.append(("result", ident, status, values, is_good))
 
     def leave(self, client: RosbridgeSession) -> None:

@@ -17,7 +17,7 @@ from botyard.model.dynamics import Gains
 if TYPE_CHECKING:
     from botyard.devices.view import View
 
-LEAST_INERTIA: Final = 1e-6
+MIN_INERTIA: Final = 1e-6
 """kg·m² or kg."""
 
 
@@ -46,7 +46,7 @@ class RevoluteJointSpec(DeviceSpec):
     low: float = parameter(-math.pi, unit="rad", key="limits_deg", index=0)
     high: float = parameter(math.pi, unit="rad", key="limits_deg", index=1)
     continuous: bool = parameter(False, is_brief=True)
-    inertia: float = parameter(0.01, unit="kg·m²", low=LEAST_INERTIA, high=MAX_VALUE)
+    inertia: float = parameter(0.01, unit="kg·m²", low=MIN_INERTIA, high=MAX_VALUE)
     damping: float = parameter(0.0, unit="N·m·s", low=0.0, high=MAX_VALUE)
     gains: Gains | None = None
 
@@ -63,7 +63,7 @@ class PrismaticJointSpec(DeviceSpec):
     joint: str = parameter("joint")
     low: float = parameter(0.0, unit="m", key="limits", index=0)
     high: float = parameter(1.0, unit="m", key="limits", index=1)
-    inertia: float = parameter(1.0, unit="kg", low=LEAST_INERTIA, high=MAX_VALUE)
+    inertia: float = parameter(1.0, unit="kg", low=MIN_INERTIA, high=MAX_VALUE)
     damping: float = parameter(0.0, unit="N·s/m", low=0.0, high=MAX_VALUE)
     gains: Gains | None = None
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.protocols.dds import naming
-from botyard.protocols.dds.services import MAX_WAITING_BYTES, WAIT_S, Call, ServiceClient, ServiceServer
+from botyard.protocols.dds.services import MAX_WAITING_BYTES, RESPONSE_TIMEOUT_S, Call, ServiceClient, ServiceServer
 from botyard.protocols.rtps import parameters, wire
 from botyard.protocols.rtps.parameters import Identity
 from botyard.protocols.rtps.qos import Qos
@@ -150,8 +150,8 @@ def test_a_response_waits_for_its_reader(comes_after: float) -> None:
     reader = node.part.reader(naming.response_topic(NAME), naming.type_name(RESPONSE), got.append, QOS, network.now)
     assert reader.guid == soon
     network.run(2.0)
-    assert len(got) == (comes_after < WAIT_S)
-    assert not server.service._waiting or comes_after > WAIT_S
+    assert len(got) == (comes_after < RESPONSE_TIMEOUT_S)
+    assert not server.service._waiting or comes_after > RESPONSE_TIMEOUT_S
 
 
 def test_a_response_goes_to_who_has_asked() -> None:
@@ -182,7 +182,7 @@ def test_responses_that_wait_are_bounded() -> None:
         network.run(0.001)
     waiting = server.service._waiting
     assert 5 << 20 < sum(len(entry[2]) for entry in waiting) <= MAX_WAITING_BYTES
-    network.run(WAIT_S + 0.1)
+    network.run(RESPONSE_TIMEOUT_S + 0.1)
     writer.write(CDR + b"x   ", network.now, nobody)
     network.run(0.1)
     assert len(server.service._waiting) == 1

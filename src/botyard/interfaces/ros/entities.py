@@ -33,7 +33,7 @@ FRAMES: Final = frozenset(["", "map", "world"])
 """Accepted frames of poses; ``world`` is the package's name, and ``map`` is where it is (/tf_static)."""
 NORM_TOLERANCE: Final = 0.01
 """How much the squared norm of a quaternion may differ from 1, as in tf2."""
-FARTHEST: Final = 1e9
+MAX_BOUND_M: Final = 1e9
 """Coordinates of bounds are cut to this, m: nothing is so far away, and larger numbers overflow in products."""
 
 
@@ -222,7 +222,7 @@ def _region(bounds: Any) -> Region | None:
     values = np.array([(p.x, p.y) for p in points], np.float64)
     if np.isnan(values).any():
         raise Refused(Code.OPERATION_FAILED, "bounds: expected numbers")
-    corners = np.clip(values, -FARTHEST, FARTHEST).tolist()
+    corners = np.clip(values, -MAX_BOUND_M, MAX_BOUND_M).tolist()
     if kind == Shape.SPHERE:
         (x, y), (radius, _) = corners
         if radius < 0.0:

@@ -65,8 +65,8 @@ class RobotOffers:
         )
         if self._c.data.frames.is_localized:
             estimate = "the robot believes to be there; --localization then errs by as much"
-            believe = partial(self._believe, topics)
-            about += (("initialpose", "geometry_msgs/PoseWithCovarianceStamped", believe, estimate, None),)
+            set_estimate = partial(self._set_estimate, topics)
+            about += (("initialpose", "geometry_msgs/PoseWithCovarianceStamped", set_estimate, estimate, None),)
         inputs = [
             Input(names.topic(name), kind, act, text, operation=operation)
             for name, kind, act, text, operation in about
@@ -118,8 +118,8 @@ class RobotOffers:
             found.append(self._c.map_topic(names.topic("map")))
         return found
 
-    def _believe(self, topics: RobotTopics, message: Any) -> None:
-        """``initialpose``."""
+    def _set_estimate(self, topics: RobotTopics, message: Any) -> None:
+        """An estimate of the pose by another program (``initialpose``)."""
         place, frame = message.pose.pose, str(message.header.frame_id)
         pose = Pose(float(place.position.x), float(place.position.y), yaw_of(place.orientation))
         if frame not in ("", MAP) or not all(map(math.isfinite, pose)):

@@ -158,7 +158,7 @@ class _Publication:
     def close(self) -> None:
         """Unadvertise the topic; its subscribers stay."""
         self.channel.publications.remove(self)
-        self._bridge.tidy(self.channel)
+        self._bridge.remove_unused(self.channel)
 
 
 class _Listening:
@@ -176,7 +176,7 @@ class _Listening:
     def close(self) -> None:
         """Unsubscribe."""
         self.channel.inputs.remove(self)
-        self._bridge.tidy(self.channel)
+        self._bridge.remove_unused(self.channel)
 
 
 class _Serving:
@@ -273,7 +273,7 @@ class Rosbridge:
             found = self.channels[name] = Channel(name)
         return found
 
-    def tidy(self, channel: Channel) -> None:
+    def remove_unused(self, channel: Channel) -> None:
         """Forget a channel that nobody has anything to do with any more."""
         if not channel.is_known and not channel.readers:
             self.channels.pop(channel.name, None)
@@ -330,7 +330,7 @@ class Rosbridge:
         channel = self.channels.get(resolved(topic))
         if channel is not None:
             channel.writers.pop(client, None)
-            self.tidy(channel)
+            self.remove_unused(channel)
 
     def publish(self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
@@ -439,11 +439,11 @@ class Rosbridge:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         self._actions.unregister(client, resolved(action))
 
-    def told_feedback(self, client: RosbridgeSession, ident: str, values: Any) -> None:
+    def publish_feedback(self, client: RosbridgeSession, ident: str, values: Any) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         self._actions.feedback(client, ident, values)
 
-    def told_result(self, client: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
+    def end_goal(self, client: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         self._actions.ended(client, ident, status, values, is_good)
 
@@ -460,7 +460,7 @@ class Rosbridge:
         if channel is not None:
             channel.readers.pop((reader, topic), None)
             channel.changed()
-            self.tidy(channel)
+            self.remove_unused(channel)
 
     # -- the end
 
@@ -475,7 +475,7 @@ class Rosbridge:
             channel.writers.pop(client, None)
             if mine:
                 channel.changed()
-            self.tidy(channel)
+            self.remove_unused(channel)
         for name in [n for n, one in self.offered.items() if one.client is client]:
             del self.offered[name]
         self._fail(lambda offered: offered.client is client)

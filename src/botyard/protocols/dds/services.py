@@ -32,7 +32,7 @@ MAX_WAITING: Final = 256
 """Most responses that wait for the reader of their client to be found."""
 MAX_WAITING_BYTES: Final = 8 << 20
 """Their bytes; a single one may be longer."""
-WAIT_S: Final = 1.0
+RESPONSE_TIMEOUT_S: Final = 1.0
 """How long they wait, s."""
 MAX_CALLS: Final = 1024
 """Most calls of a client that are not answered."""
@@ -150,7 +150,7 @@ class ServiceServer:
         """
         if not self._send(call, body, now):  # its reader may not have been found yet
             self._forget_late(now)
-            self._waiting.append((now + WAIT_S, call, body))
+            self._waiting.append((now + RESPONSE_TIMEOUT_S, call, body))
             while len(self._waiting) > 1 and sum(len(entry[2]) for entry in self._waiting) > MAX_WAITING_BYTES:
                 self._waiting.popleft()
 

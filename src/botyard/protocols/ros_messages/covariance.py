@@ -18,7 +18,7 @@ from botyard.model.robotport import Fleet
 
 F8 = NDArray[np.float64]
 
-LEAST_VARIANCE: Final = 1e-6
+MIN_VARIANCE: Final = 1e-6
 """Added on the diagonal, m² and rad² (and per s²): filters cannot use a matrix without an inverse. Also that of height, roll and pitch."""
 _XX, _XY, _YY, _XT, _YT, _TT = range(6)
 _PLACES: Final = {_XX: (0,), _XY: (1, 6), _YY: (7,), _XT: (5, 30), _YT: (11, 31), _TT: (35,)}
@@ -124,7 +124,7 @@ class OdometryCovariance:
         j = self._kept
         pairs = {_XX: (0, 0), _XY: (0, 1), _YY: (1, 1), _XT: (0, 2), _YT: (1, 2), _TT: (2, 2)}
         poses, velocities = np.zeros((len(rows), 36)), np.zeros((len(rows), 36))
-        poses[:, ::7] = velocities[:, ::7] = LEAST_VARIANCE
+        poses[:, ::7] = velocities[:, ::7] = MIN_VARIANCE
         for which, (a, b) in pairs.items():
             value = (
                 self._drawn[which]
@@ -140,4 +140,4 @@ class OdometryCovariance:
         return self._made
 
 
-__all__ = ["LEAST_VARIANCE", "SIZE", "OdometryCovariance"]
+__all__ = ["MIN_VARIANCE", "SIZE", "OdometryCovariance"]

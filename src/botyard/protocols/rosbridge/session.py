@@ -104,11 +104,11 @@ class Bus(Protocol):
         """It does not any more."""
         ...
 
-    def told_feedback(self, client: RosbridgeSession, ident: str, values: Any) -> None:
+    def publish_feedback(self, client: RosbridgeSession, ident: str, values: Any) -> None:
         """It tells how far it is with the goal of this id."""
         ...
 
-    def told_result(self, client: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
+    def end_goal(self, client: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
         """It has ended the goal of this id."""
         ...
 
@@ -275,9 +275,9 @@ class RosbridgeSession:
             case op.UnadvertiseAction(action=action):
                 self._bus.unregister_action(self, action)
             case op.ActionFeedback(id=ident, values=values):
-                self._bus.told_feedback(self, str(ident), values)
+                self._bus.publish_feedback(self, str(ident), values)
             case op.ActionResult(id=ident, status=status, values=values, result=is_good):
-                self._bus.told_result(self, str(ident), status, values, is_good)
+                self._bus.end_goal(self, str(ident), status, values, is_good)
             case op.SetLevel(level=level):
                 if level not in LEVELS:
                     raise PeerError(
