@@ -13,7 +13,19 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from cyclone_peer import LATCHED, RELIABLE, Clock, Header, Point, Time, Twist, TwistStamped, Vector3, participant
+from cyclone_peer import (
+    LATCHED,
+    RELIABLE,
+    Clock,
+    Header,
+    Pose,
+    Quaternion,
+    Time,
+    Twist,
+    TwistStamped,
+    Vector3,
+    participant,
+)
 from cyclonedds.core import Policy, Qos
 from cyclonedds.idl import IdlStruct
 from cyclonedds.idl import types as idl
@@ -29,20 +41,6 @@ SENSOR_DATA = Qos(
 TF = RELIABLE + Qos(Policy.History.KeepLast(100))
 PATIENCE_S = 100.0
 SPEED, TURN, NEAR_M = 0.3, 0.6, 0.12
-
-
-@dataclass
-class Quaternion(IdlStruct, typename="geometry_msgs::msg::dds_::Quaternion_"):
-    x: float
-    y: float
-    z: float
-    w: float
-
-
-@dataclass
-class Pose(IdlStruct, typename="geometry_msgs::msg::dds_::Pose_"):
-    position: Point
-    orientation: Quaternion
 
 
 @dataclass
