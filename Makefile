@@ -120,6 +120,7 @@ lint: $(VENV)/.all
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet --no-progress .github/workflows
 	$(BIN)/python tools/web_types.py --check
+	$(BIN)/python tools/web_palette.py --check
 	$(BIN)/python tools/build_web.py --install-node check
 
 # inputs that nobody has tried yet, for some minutes: make fuzz MINUTES=30

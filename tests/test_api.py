@@ -20,7 +20,7 @@ def test_the_example_of_the_readme(tmp_path: Path) -> None:
         sim.step()
     assert robot.truth.x > sim.scene.start.x + 0.5
     assert robot.odom.x > 0.5
-    sim.render(tmp_path / "out.png", width=400)
+    sim.render(tmp_path / "out.png", size=400)
     assert (tmp_path / "out.png").stat().st_size > 1000
 
 
@@ -165,7 +165,7 @@ def test_pictures_show_ghosts_hollow_and_grippers_with_what_they_hold() -> None:
     sim.add_robot("p3at", "g", pose=(0.0, 3.0, 0.0))
 
     def color(x: float, y: float) -> tuple[int, ...]:
-        image = sim.render(width=2000)
+        image = sim.render(size=2000)
         scale = 2000 / 21.0
         return image.getpixel((round((x - (image_x0)) * scale), round((image_y1 - y) * scale)))
 

@@ -72,8 +72,11 @@ provide(
         "employ": "botyard.controllers.crew",
         "is_controller": "botyard.controllers.registry",
         "make_history": "botyard.recording.history",
+        "png": "botyard.pictures.rendering",
         "record": "botyard.recording.beginning",
         "render": "botyard.pictures.rendering",
+        "robot_png": "botyard.pictures.rendering",
+        "scene_png": "botyard.pictures.rendering",
     }
 )
 

@@ -16,7 +16,10 @@ from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Area, Place, Scene
 from botyard.pictures import canvas, draw, still
-from botyard.pictures.canvas import MAX_ASPECT, MAX_PIXELS, MAX_WIDTH, Canvas, clip_line, clip_polygon
+from botyard.pictures import map as map_module
+from botyard.pictures.canvas import MAX_ASPECT, MAX_PIXELS, MAX_WIDTH, Mask, clip_line, clip_polygon, fit
+from botyard.pictures.map import draw_map
+from botyard.pictures.palette import theme
 from botyard.sim.simulation import Simulation
 
 BOX = (0.0, 0.0, 10.0, 6.0)
@@ -25,36 +28,47 @@ BOX = (0.0, 0.0, 10.0, 6.0)
 @pytest.mark.parametrize("wide", [1e-3, 1.0, 6e3, 1e9, 1e300])
 @pytest.mark.parametrize("high", [1e-3, 1.0, 6e3, 1e9, 1e300])
 def test_the_size_does_not_follow_the_world(wide: float, high: float) -> None:
-    picture = Canvas((-wide, 3.0, wide, 3.0 + high), 200)
-    assert 1 <= picture.size[0] <= 200
-    assert 1 <= picture.size[1] <= MAX_ASPECT * 200
+    view = fit((-wide, 3.0, wide, 3.0 + high), 200)
+    assert 1 <= view.width <= 200
+    assert 1 <= view.height <= MAX_ASPECT * 200
     if wide / high < 1e6 and high / wide < 1e6:
-        assert max(picture.size[0] / 200, picture.size[1] / (MAX_ASPECT * 200)) == 1.0, "as large as it may be"
-    draw.draw_grid(picture)
-    assert picture.finish().size == picture.size
+        assert max(view.width / 200, view.height / (MAX_ASPECT * 200)) == 1.0, "as large as it may be"
+    drawn = draw_map(Scene(), view, theme("light"))
+    assert drawn.ground.size == (view.width, view.height)
 
 
 @pytest.mark.parametrize("width", [0, -1, MAX_WIDTH + 1])
 def test_widths_that_are_refused(width: int) -> None:
     with pytest.raises(WorldError, match=f"1 … {MAX_WIDTH} pixels wide, found {width}"):
-        Canvas(BOX, width)
+        fit(BOX, width)
+    with pytest.raises(WorldError, match="pixels wide and high"):
+        fit(BOX, (width, 10))
     with pytest.raises(ArgumentError):
-        Simulation().render(width=width)
+        Simulation().render(size=width)
 
 
 @pytest.mark.parametrize("wide", [1e-9, 0.1, 1.0, 10.0, 1e9])
 def test_pictures_have_so_many_pixels_at_the_most(wide: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(canvas, "MAX_PIXELS", 4000)
-    size = Canvas((0.0, 0.0, wide, 1.0), 300, margin=0.0).size
-    assert size[0] * size[1] <= 4400
-    assert wide not in (1.0, 10.0) or size[0] * size[1] >= 3600
+    view = fit((0.0, 0.0, wide, 1.0), 300, margin=0.0)
+    assert view.width * view.height <= 4400
+    assert wide not in (1.0, 10.0) or view.width * view.height >= 3600
+    with pytest.raises(WorldError, match="at most 4000"):
+        fit((0.0, 0.0, wide, 1.0), (64, 63))
     assert MAX_PIXELS == 1e8
+
+
+def test_a_given_size_shows_more_of_the_world_beside_the_area() -> None:
+    view = fit((2.0, 1.0, 4.0, 3.0), (400, 100), margin=0.0)
+    assert (view.width, view.height, view.scale) == (400, 100, 50.0)
+    assert view.bounds == pytest.approx((-1.0, 1.0, 7.0, 3.0)), "the area is in the middle"
+    assert view.pixel(2.0, 3.0) == pytest.approx((150.0, 0.0))
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 0.0, math.inf, 1.0), (math.nan, 0.0, 1.0, 1.0), (-1e308, 0.0, 1e308, 1.0)])
 def test_worlds_that_have_no_picture(bounds: tuple[float, float, float, float]) -> None:
     with pytest.raises(WorldError, match="a finite part of the world"):
-        Canvas(bounds, 100)
+        fit(bounds, 100)
 
 
 class Counted(ImageDraw.ImageDraw):
@@ -89,35 +103,38 @@ class Counted(ImageDraw.ImageDraw):
 @pytest.mark.parametrize("reach", [6e3, 1e9, 1e12])
 def test_what_is_far_away_is_not_drawn(reach: float) -> None:
     """Lines, polygons, points and names of a scene reach far beyond the picture; each costs what is seen of it."""
-    picture = Canvas(BOX, 200)
-    picture._draw = counted = Counted(picture._image)
+    view = fit(BOX, 200)
+    mask = Mask(view, (0, 0, 0, 255))
+    mask._draw = counted = Counted(mask.image)  # type: ignore[assignment]
     far = ((-reach, -reach), (reach, -reach), (reach, reach), (-reach, reach))
-    picture.line(far, (0, 0, 0))
-    picture.line([(5.0, -reach), (5.0, reach)], (255, 0, 0), 3.0)
-    picture.polygon(far, (200, 250, 200), (0, 0, 0))
-    picture.polygon([(reach, reach), (reach + 1, reach), (reach, reach + 1)], (0, 0, 0))
-    picture.squares([(reach, reach), (1.0, 1.0), (-reach, 2.0)], 0.5, (0, 0, 255))
-    picture.squares([(-reach, 4.0)], 2 * reach, (0, 255, 255))
-    picture.text(reach, 0.0, "far", (0, 0, 0))
-    assert counted.far <= 2 * max(picture.size) + 300
-    assert counted.calls <= 6
-    image = picture.finish()
-    scale = picture.scale / 2
+    mask.line(far)
+    mask.polygon(far, 100)
+    mask.line([(5.0, -reach), (5.0, reach)], 3.0, 200)
+    mask.polygon([(reach, reach), (reach + 1, reach), (reach, reach + 1)])
+    mask.squares(np.array([(reach, reach), (1.0, 1.0), (-reach, 2.0)]), 0.5)
+    mask.squares(np.array([(-reach, 4.0)]), 2 * reach)
+    mask.dashes([(-reach, 0.5), (reach, 0.5)], 1.0, 6.0, 4.0)
+    assert counted.far <= 2 * max(view.width, view.height) + 300
+    assert counted.calls <= 6 + 2 * (view.width + 300) / 10
+    (layer,) = mask.finish()
 
-    def pixel(x: float, y: float) -> tuple[int, ...]:
-        return image.getpixel((round((x - picture.x0) * scale), round((picture.y1 - y) * scale)))
+    def value(x: float, y: float) -> float:
+        px, py = view.pixel(x, y)
+        return layer.mask.getpixel((round(px) - layer.at[0], round(py) - layer.at[1]))  # type: ignore[return-value]
 
-    assert pixel(9.0, 1.0) == (200, 250, 200), "within the large polygon"
-    assert pixel(1.25, 1.25) == (0, 0, 255)
-    assert pixel(9.0, 5.0) == (0, 255, 255), "a square that is larger than the picture"
+    assert value(9.0, 1.0) == 100, "within the large polygon"
+    assert value(5.0, 3.0) == 200, "the line"
+    assert value(1.25, 1.25) == 255
+    assert value(9.0, 5.0) == 255, "a square that is larger than the picture"
 
 
-def test_the_grid_has_not_more_lines_in_large_worlds() -> None:
+def test_the_grid_has_not_more_lines_in_large_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[Counted]()
+    monkeypatch.setattr(map_module.ImageDraw, "Draw", lambda image: made.append(Counted(image)) or made[-1])
     for bounds in ((0.0, 0.0, 79.0, 20.0), (0.0, 0.0, 1e9, 1e3), (0.0, 0.0, 1.0, 1e9), (-1e7, -1e7, 1e7, 1e7)):
-        picture = Canvas(bounds, 300)
-        picture._draw = counted = Counted(picture._image)
-        draw.draw_grid(picture)
-        assert 1 <= counted.calls <= 5 * draw.MAX_GRID_LINES + 2
+        view = fit(bounds, 300)
+        map_module._draw_grid(Image.new("RGB", (view.width, view.height)), view, theme("light"))
+        assert 1 <= made[-1].calls <= (view.width + view.height) / map_module.LEAST_GRID_PX + 2
 
 
 def test_clip_lines_and_polygons_are_what_is_in_the_box() -> None:
@@ -189,7 +206,7 @@ def test_a_robot_that_is_far_away(away: float) -> None:
         sim = Simulation(scene)
         sim.add_robot("p3dx", pose=(0.0, away, 0.0))
         sim.add_robot("p3dx", pose=(1.0, 0.0, 0.0))
-        image = sim.render(width=100)
+        image = sim.render(size=100)
         assert image.width <= 100
         assert image.height <= 400
 

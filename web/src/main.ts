@@ -2,6 +2,7 @@ import { mount } from "svelte";
 import { App, type Browser } from "./app.svelte";
 import { Token } from "./stores/token";
 import Page from "./ui/Page.svelte";
+import "./generated/palette.css";
 import "./style.css";
 import "uplot/dist/uPlot.min.css";
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from botyard.elementary import hypot
 from botyard.errors import ModelError
+from botyard.extensions import extension
 from botyard.geometry import Outline
 from botyard.model.accessories import GripperSpec
 from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, is_default, is_device, standard_device
@@ -301,3 +302,13 @@ class RobotSpec:
     def radius(self) -> float:
         """Distance from the centre of rotation to the farthest corner of the body (sensor cases excluded), m."""
         return max(hypot(x, y) for part in (self.outline, *self.parts) for x, y in part)
+
+    def _repr_png_(self) -> bytes:
+        """The picture that notebooks show."""
+        return robot_png(self)
+
+
+@extension("robot_png")
+def robot_png(spec: RobotSpec) -> bytes:
+    """A picture of a robot's model as a PNG file."""
+    raise NotImplementedError

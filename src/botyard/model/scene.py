@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments
 from botyard.errors import ArgumentError, ModelError
+from botyard.extensions import extension
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.raster import Raster, rasterise
@@ -227,6 +228,16 @@ class Scene:
         """Centre of the bounds; the origin for an empty world."""
         box = self.bounds
         return Pose() if box is None else Pose((box[0] + box[2]) / 2, (box[1] + box[3]) / 2, 0.0)
+
+    def _repr_png_(self) -> bytes:
+        """The picture that notebooks show."""
+        return scene_png(self)
+
+
+@extension("scene_png")
+def scene_png(scene: Scene) -> bytes:
+    """A picture of a scene as a PNG file."""
+    raise NotImplementedError
 
 
 def in_polygon(corners: tuple[tuple[float, float], ...], x: float, y: float) -> bool:

@@ -1,120 +1,274 @@
-"""A drawing canvas in world coordinates (m) with a bounded size in pixels."""
+"""Where the world is in a picture (`View`), and shapes drawn in one colour with smooth edges (`Mask`)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from PIL import Image, ImageDraw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image, ImageDraw, ImageFont
 
 from botyard.errors import WorldError
+from botyard.pictures.palette import RGBA
 
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]
-Color = tuple[int, int, int]
+"""Least x, least y, greatest x, greatest y."""
+Array = NDArray[np.float64]
+Size = int | tuple[int, int]
+"""Of a picture, pixels: its greatest width, or its width and height."""
 
-BACKGROUND: Final[Color] = (255, 255, 255)
 OVERSAMPLE: Final = 2
-"""Supersampling factor: pictures are drawn this much larger and then reduced (anti-aliasing)."""
+"""Masks are drawn this much larger and then reduced (anti-aliasing)."""
 MAX_ASPECT: Final = 4
-"""Largest ratio of height to width; a higher part of the world gives a narrower picture."""
+"""Largest ratio of height to width where only the width is given; a higher part of the world gives a narrower picture."""
 MAX_WIDTH: Final = 20_000
-"""Widest picture, pixels."""
+"""Widest picture, and highest of a given height, pixels."""
 MAX_PIXELS: Final = 100_000_000
-"""Most pixels of a picture; larger ones get narrower. Each pixel takes twelve bytes while it is drawn."""
+"""Most pixels of a picture; larger ones get narrower. Each pixel takes at most sixteen bytes while it is drawn."""
+FONT_SIZE: Final = 12
 _CLIP_MARGIN: Final = 256.0
 """Shapes are clipped this far outside the enlarged picture, pixels: the time to draw a line grows with its length."""
 
 
-class Canvas:
-    """A canvas for a part of the world, drawn with Pillow.
+class View(NamedTuple):
+    """The part of the world that a picture shows.
+
+    Attributes
+    ----------
+    left, top : float
+        The upper left corner of the picture, m.
+    scale : float
+        Pixels for a metre.
+    width, height : int
+        Of the picture, pixels.
+    """
+
+    left: float
+    top: float
+    scale: float
+    width: int
+    height: int
+
+    @property
+    def bounds(self) -> Box:
+        """What it shows, m."""
+        return self.left, self.top - self.height / self.scale, self.left + self.width / self.scale, self.top
+
+    def pixels(self, points: ArrayLike) -> Array:
+        """Places in the picture, pixels, of points of the world, m, both (n, 2)."""
+        at = np.asarray(points, np.float64).reshape(-1, 2)
+        places = np.stack([(at[:, 0] - self.left) * self.scale, (self.top - at[:, 1]) * self.scale], axis=1)
+        return np.round(places, 6, out=places)  # what is between two pixels is so in each view
+
+    def pixel(self, x: float, y: float) -> Point:
+        """Place in the picture, pixels, of a point of the world, m."""
+        return round((x - self.left) * self.scale, 6), round((self.top - y) * self.scale, 6)
+
+
+def fit(bounds: Box, size: Size, margin: float = 0.5) -> View:
+    """The view of a part of the world.
 
     Parameters
     ----------
     bounds : tuple of four floats
-        Least x, least y, greatest x, greatest y, m.
-    width : int
-        Greatest width of the finished picture, pixels, 1 … `MAX_WIDTH`; it is `MAX_ASPECT` times as high at the most, and has at most
-        `MAX_PIXELS`.
+        The part, m.
+    size : int or tuple of two
+        Greatest width, 1 … `MAX_WIDTH`: the picture is `MAX_ASPECT` times as high at the most, and has at most `MAX_PIXELS`. Width and
+        height: the part is in the middle, and the picture shows more of the world beside it.
     margin : float
-        Margin around the bounds, m.
+        Margin around the part, m.
 
     Raises
     ------
     WorldError
-        The width is out of range, or the bounds are not a finite box.
+        The size is out of range, or the bounds are not a finite box.
+    """
+    x0, y0, x1, y1 = bounds[0] - margin, bounds[1] - margin, bounds[2] + margin, bounds[3] + margin
+    wide, high = x1 - x0, y1 - y0
+    if not (0.0 < wide < math.inf and 0.0 < high < math.inf):
+        raise WorldError(f"a picture shows a finite part of the world, found {wide:g} m × {high:g} m")
+    if isinstance(size, int):
+        if not 1 <= size <= MAX_WIDTH:
+            raise WorldError(f"a picture is 1 … {MAX_WIDTH} pixels wide, found {size}")
+        scale = min(size / wide, MAX_ASPECT * size / high)
+        scale *= min(1.0, math.sqrt(MAX_PIXELS / (wide * scale) / (high * scale)))
+        return View(x0, y1, scale, max(1, round(wide * scale)), max(1, round(high * scale)))
+    width, height = size
+    if not (1 <= width <= MAX_WIDTH and 1 <= height <= MAX_WIDTH and width * height <= MAX_PIXELS):
+        raise WorldError(
+            f"a picture is 1 … {MAX_WIDTH} pixels wide and high and has at most {MAX_PIXELS}, found {width} × {height}"
+        )
+    scale = min(width / wide, height / high)
+    return View((x0 + x1 - width / scale) / 2, (y0 + y1 + height / scale) / 2, scale, width, height)
+
+
+class Layer(NamedTuple):
+    """Something in one colour: where a picture gets it, and how much of it (an image of mode L)."""
+
+    color: RGBA
+    at: tuple[int, int]
+    mask: Image.Image
+
+    def paste(self, image: Image.Image, dx: int = 0, dy: int = 0) -> None:
+        """Put it into a picture, moved by some pixels."""
+        image.paste(self.color[:3], (self.at[0] + dx, self.at[1] + dy), self.mask)
+
+
+class Mask:
+    """Shapes in one colour, drawn enlarged.
+
+    Parameters
+    ----------
+    view : View
+        Where the world is.
+    color : tuple of four
+        The colour; its opacity is that of all shapes for which none is said.
+    box : tuple of four ints, optional
+        The part of the picture that shapes may be in: left, top, right and lower edge, pixels; all of it if not given.
+    oversample : int
+        How much larger it is drawn.
     """
 
-    def __init__(self, bounds: Box, width: int, margin: float = 0.5) -> None:
-        if not 1 <= width <= MAX_WIDTH:
-            raise WorldError(f"a picture is 1 … {MAX_WIDTH} pixels wide, found {width}")
-        x0, y0, x1, y1 = bounds[0] - margin, bounds[1] - margin, bounds[2] + margin, bounds[3] + margin
-        wide, high = x1 - x0, y1 - y0
-        if not (0.0 < wide < math.inf and 0.0 < high < math.inf):
-            raise WorldError(f"a picture shows a finite part of the world, found {wide:g} m × {high:g} m")
-        scale = min(width / wide, MAX_ASPECT * width / high)
-        scale *= min(1.0, math.sqrt(MAX_PIXELS / (wide * scale) / (high * scale)))
-        self.x0, self.y1 = x0, y1
-        self.size = (max(1, round(wide * scale)), max(1, round(high * scale)))
-        self.scale = scale * OVERSAMPLE
-        self.bounds: Box = (x0, y0, x1, y1)
-        self._image = Image.new("RGB", (self.size[0] * OVERSAMPLE, self.size[1] * OVERSAMPLE), BACKGROUND)
-        self._draw = ImageDraw.Draw(self._image)
-        self._frame: Box = (
-            -_CLIP_MARGIN,
-            -_CLIP_MARGIN,
-            self._image.width + _CLIP_MARGIN,
-            self._image.height + _CLIP_MARGIN,
-        )
+    def __init__(
+        self, view: View, color: RGBA, box: tuple[int, int, int, int] | None = None, oversample: int = OVERSAMPLE
+    ) -> None:
+        left, top, right, bottom = box or (0, 0, view.width, view.height)
+        left, top = max(left, 0), max(top, 0)
+        right, bottom = max(min(right, view.width), left + 1), max(min(bottom, view.height), top + 1)
+        self._view, self._color, self._at, self._over = view, color, (left, top), oversample
+        self.image = Image.new("L", ((right - left) * oversample, (bottom - top) * oversample))
+        self._draw = ImageDraw.Draw(self.image)
+        m = _CLIP_MARGIN
+        self._frame: Box = (-m, -m, self.image.width + m, self.image.height + m)
 
-    def pixel(self, x: float, y: float) -> Point:
-        """Convert a point of the world, m, to pixels of the enlarged picture."""
-        return (x - self.x0) * self.scale, (self.y1 - y) * self.scale
+    def line(self, points: ArrayLike, width: float = 1.0, opacity: int | None = None) -> None:
+        """Draw a polyline through points of the world; `width` in pixels of the picture."""
+        self._line(self._places(points), width, opacity)
 
-    def line(self, points: Iterable[Point], color: Color, width: float = 1.0) -> None:
-        """Draw a polyline through points of the world; `width` in pixels of the finished picture."""
-        places = [self.pixel(*p) for p in points]
-        wide = max(1, round(width * OVERSAMPLE))
+    def dashes(self, points: ArrayLike, width: float, dash: float, gap: float) -> None:
+        """Draw a polyline of dashes; lengths in pixels of the picture."""
+        dash, period = dash * self._over, (dash + gap) * self._over
+        for a, b in pairwise(map(_point, self._places(points).tolist())):
+            part = clip_line(a, b, self._frame)
+            length = math.dist(*part) if part else 0.0
+            if not part or not length:
+                continue
+            (ax, ay), (bx, by) = part
+            ux, uy = (bx - ax) / length, (by - ay) / length
+            for k in range(math.ceil(length / period)):
+                s, e = k * period, min(k * period + dash, length)
+                self._line(np.array([[ax + s * ux, ay + s * uy], [ax + e * ux, ay + e * uy]]), width, None)
+
+    def polygon(self, points: ArrayLike, opacity: int | None = None) -> None:
+        """Fill a polygon."""
+        places = self._places(points)
+        if not self._contains(places):
+            places = np.array(clip_polygon([_point(p) for p in places.tolist()], self._frame), np.float64)
+        if len(places) > 1:
+            self._draw.polygon(places.ravel().tolist(), fill=self._fill(opacity))
+
+    def squares(self, corners: Array, edge: float) -> None:
+        """Fill squares of an edge length, m, from their lower left corners, (n, 2); they are a pixel large at least."""
+        places = self._places(corners)
+        side = max(edge * self._view.scale, 1.0) * self._over
+        boxes = np.stack([places[:, 0], places[:, 1] - side, places[:, 0] + side - 1, places[:, 1] - 1], axis=1)
+        x0, y0, x1, y1 = self._frame
+        seen = (boxes[:, 0] < x1) & (boxes[:, 2] > x0) & (boxes[:, 1] < y1) & (boxes[:, 3] > y0)
+        boxes = np.clip(boxes[seen], [x0, y0, x0, y0], [x1, y1, x1, y1])
+        for box in np.unique(np.rint(boxes).astype(np.int64), axis=0).tolist():
+            self._draw.rectangle(box, fill=self._fill(None))
+
+    def circle(self, x: float, y: float, radius: float, width: float | None = None) -> None:
+        """A circle around a place of the picture: its line, or, without a width, all of it; pixels."""
+        box = self._box(x - radius, y - radius, x + radius, y + radius)
+        if width is None:
+            self._draw.ellipse(box, fill=self._fill(None))
+        else:
+            self._draw.ellipse(box, outline=self._fill(None), width=round(width * self._over))
+
+    def stroke(self, places: Sequence[Point], width: float) -> None:
+        """A polyline through places of the picture, pixels."""
+        at = (np.array(places, np.float64).reshape(-1, 2) - self._at) * self._over
+        self._line(at, width, None)
+
+    def rectangle(self, box: Box) -> None:
+        """Fill a rectangle of the picture, pixels."""
+        self._draw.rectangle(self._box(*box), fill=self._fill(None))
+
+    def finish(self) -> list[Layer]:
+        """What was drawn, reduced; nothing if that is nothing."""
+        small = self.image.reduce(self._over) if self._over > 1 else self.image
+        box = small.getbbox()
+        if box is None:
+            return []
+        return [Layer(self._color, (self._at[0] + box[0], self._at[1] + box[1]), small.crop(box))]
+
+    def _fill(self, opacity: int | None) -> int:
+        return self._color[3] if opacity is None else opacity
+
+    def _places(self, points: ArrayLike) -> Array:
+        return (self._view.pixels(points) - self._at) * self._over
+
+    def _box(self, x0: float, y0: float, x1: float, y1: float) -> Box:
+        (left, top), k = self._at, self._over
+        return (x0 - left) * k, (y0 - top) * k, (x1 - left) * k, (y1 - top) * k
+
+    def _line(self, places: Array, width: float, opacity: int | None) -> None:
+        wide = max(1, round(width * self._over))
         if self._contains(places):
-            self._draw.line(places, fill=color, width=wide)
+            self._draw.line(places.ravel().tolist(), fill=self._fill(opacity), width=wide, joint="curve")
             return
-        for a, b in pairwise(places):
+        for a, b in pairwise(map(_point, places.tolist())):
             part = clip_line(a, b, self._frame)
             if part is not None:
-                self._draw.line(part, fill=color, width=wide)
+                self._draw.line(part, fill=self._fill(opacity), width=wide)
 
-    def polygon(self, points: Sequence[Point], fill: Color | None, outline: Color | None = None) -> None:
-        """Draw a closed polygon."""
-        places = [self.pixel(*p) for p in points]
-        if not self._contains(places):
-            places = clip_polygon(places, self._frame)
-        if len(places) > 1:
-            self._draw.polygon(places, fill=fill, outline=outline, width=OVERSAMPLE)
-
-    def squares(self, corners: Iterable[Sequence[float]], edge: float, color: Color) -> None:
-        """Draw squares of an edge length, m, from their lower left corners."""
+    def _contains(self, places: Array) -> bool:
         x0, y0, x1, y1 = self._frame
-        for x, y in corners:
-            (left, bottom), (right, top) = self.pixel(x, y), self.pixel(x + edge, y + edge)
-            right, bottom = max(right, left + 1), max(bottom, top + 1)
-            if left < x1 and right > x0 and top < y1 and bottom > y0:
-                self._draw.rectangle((max(left, x0), max(top, y0), min(right, x1), min(bottom, y1)), fill=color)
+        x, y = places[:, 0], places[:, 1]
+        return bool(((x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)).all())
 
-    def text(self, x: float, y: float, text: str, color: Color) -> None:
-        """Write text to the right of a point of the world."""
-        px, py = self.pixel(x, y)
-        if self._contains([(px, py)]):
-            self._draw.text((px + 6 * OVERSAMPLE, py - 6 * OVERSAMPLE), text, fill=color, font_size=11 * OVERSAMPLE)
 
-    def finish(self) -> Image.Image:
-        """Return the picture, reduced to its final size."""
-        return self._image.resize(self.size, Image.Resampling.LANCZOS)
+def _point(pair: Any) -> Point:
+    return pair[0], pair[1]
 
-    def _contains(self, places: Sequence[Point]) -> bool:
-        x0, y0, x1, y1 = self._frame
-        return all(x0 <= x <= x1 and y0 <= y <= y1 for x, y in places)
+
+# -- texts
+
+
+@lru_cache(maxsize=4)
+def _font(size: int) -> Any:
+    return ImageFont.load_default(size)
+
+
+@lru_cache(maxsize=512)
+def _text(words: str, ground: int, size: int) -> tuple[Image.Image, Image.Image]:
+    """A text, and what is behind it; its base line begins at (4, 4 + size)."""
+    font = _font(size)
+    wide = math.ceil(font.getlength(words)) + 8
+    masks = []
+    for halo in (True, False):
+        mask = Image.new("L", (wide, size + 12))
+        ImageDraw.Draw(mask).text(
+            (4, 4 + size), words, fill=ground if halo else 255, font=font, anchor="ls", stroke_width=1.5 if halo else 0
+        )
+        masks.append(mask)
+    return masks[0], masks[1]
+
+
+def text(words: str, x: float, y: float, color: RGBA, ground: RGBA) -> list[Layer]:
+    """A text whose base line begins at a place of the picture, pixels."""
+    halo, letters = _text(words, ground[3], FONT_SIZE)
+    at = round(x) - 4, round(y) - 4 - FONT_SIZE
+    return [Layer(ground, at, halo), Layer(color, at, letters)]
+
+
+# -- clipping
 
 
 def clip_line(a: Point, b: Point, box: Box) -> tuple[Point, Point] | None:
@@ -149,16 +303,26 @@ def clip_polygon(corners: Sequence[Point], box: Box) -> list[Point]:
     return left
 
 
+def paste(layers: Iterable[Layer], image: Image.Image, dx: int = 0, dy: int = 0) -> None:
+    """Put layers into a picture, one above the other, moved by some pixels."""
+    for layer in layers:
+        layer.paste(image, dx, dy)
+
+
 __all__ = [
-    "BACKGROUND",
     "MAX_ASPECT",
     "MAX_PIXELS",
     "MAX_WIDTH",
     "OVERSAMPLE",
     "Box",
-    "Canvas",
-    "Color",
+    "Layer",
+    "Mask",
     "Point",
+    "Size",
+    "View",
     "clip_line",
     "clip_polygon",
+    "fit",
+    "paste",
+    "text",
 ]

@@ -1,29 +1,65 @@
-"""Implementation of `Simulation.render`."""
+"""Implementations of `Simulation.render`, and of the pictures that notebooks show."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Final
 
 from PIL import Image
 
+from botyard import arguments
 from botyard.errors import ArgumentError
-from botyard.pictures.draw import render_still
+from botyard.model import robot as robots
+from botyard.model import scene as scenes
+from botyard.pictures.draw import encoded, render_robot, render_scene, render_still
 from botyard.pictures.files import save_picture
+from botyard.pictures.options import PictureOptions, picture_options
 from botyard.pictures.still import take
 from botyard.sim import simulation
 
+NOTEBOOK_WIDTH: Final = 800
+"""Width of pictures in notebooks, pixels."""
+
 
 @simulation.render.implementation
-def render(sim: simulation.Simulation, path: str | Path | None, width: int, overwrite: bool) -> Image.Image:
+def render(
+    sim: simulation.Simulation, path: str | Path | None, options: Mapping[str, Any], overwrite: bool
+) -> Image.Image:
     """Draw a simulation, and write the picture to a file; see `Simulation.render`."""
+    checked = picture_options(**options)
+    named = () if isinstance(checked.scans, bool) else checked.scans
+    for name in (*named, *([checked.follow] if checked.follow is not None else [])):
+        if name not in sim.robots:
+            raise arguments.unknown(name, sim.robots, "robot")
     if path is not None:
         suffix = Path(path).suffix.lower()
         if suffix not in Image.registered_extensions():
             raise ArgumentError(f'path: expected a suffix of pictures such as .png, found "{suffix}" in {path}')
-    image = render_still(take(sim), width=width)
+    image = render_still(take(sim, checked.scans), checked)
     if path is not None:
         save_picture(image, path, force=overwrite)
     return image
 
 
-__all__ = ["render"]
+@simulation.png.implementation
+def png(sim: simulation.Simulation, robot: str | None) -> bytes:
+    """A picture for notebooks; see `botyard.sim.simulation.png`."""
+    if robot is None:
+        return encoded(render_still(take(sim), PictureOptions(size=NOTEBOOK_WIDTH)))
+    return encoded(render_still(take(sim, (robot,)), PictureOptions(size=NOTEBOOK_WIDTH, follow=robot)))
+
+
+@scenes.scene_png.implementation
+def scene_png(scene: scenes.Scene) -> bytes:
+    """A picture of a scene; see `botyard.model.scene.scene_png`."""
+    return encoded(render_scene(scene, size=NOTEBOOK_WIDTH))
+
+
+@robots.robot_png.implementation
+def robot_png(spec: robots.RobotSpec) -> bytes:
+    """A picture of a robot's model; see `botyard.model.robot.robot_png`."""
+    return encoded(render_robot(spec))
+
+
+__all__ = ["NOTEBOOK_WIDTH", "png", "render", "robot_png", "scene_png"]

@@ -56,12 +56,18 @@ class Figure:
         Further parts, such as the paddles of a gripper.
     ghost : bool
         Not seen by sensors and without collisions: only the outline is drawn.
+    stalled : bool
+        Its outline has another colour, and so it says beside its name.
+    is_driven : bool
+        A client commands it.
     """
 
     looks: int
     name: str
     parts: tuple[Outline, ...] = ()
     ghost: bool = False
+    stalled: bool = False
+    is_driven: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,8 @@ class Beams:
         Pose of the sensor in the robot's frame, m, m, rad.
     first, step : float
         Bearing of the first beam and angle between beams, rad.
+    range_max : float
+        The range where nothing was found, m.
     ranges : (n,) float64 array
         Ranges, m.
     """
@@ -84,6 +92,7 @@ class Beams:
     mount: Pose
     first: float
     step: float
+    range_max: float
     ranges: Array
 
 
@@ -93,6 +102,8 @@ class Still:
 
     Attributes
     ----------
+    time : float
+        Simulated time, s.
     scene : Scene
         The map; its boxes are among the figures.
     looks : tuple of Looks
@@ -102,9 +113,10 @@ class Still:
     poses : (n, 3) float64 array
         Poses of the figures: m, m, rad.
     scans, sonar : tuple of Beams
-        Beams of lasers and sonar transducers that have a subscriber.
+        Beams of lasers and sonar transducers.
     """
 
+    time: float
     scene: Scene
     looks: tuple[Looks, ...]
     figures: tuple[Figure, ...]
@@ -113,8 +125,20 @@ class Still:
     sonar: tuple[Beams, ...]
 
 
-def take(sim: Simulation) -> Still:
-    """Copy the world as it is now, with the readings of subscribed sensors. Call it between two steps."""
+Scans = bool | tuple[str, ...]
+"""Whose beams are drawn: of sensors that somebody reads, of none, or all sensors of robots by name."""
+
+
+def take(sim: Simulation, scans: Scans = True) -> Still:
+    """Copy the world as it is now, with readings of sensors. Call it between two steps.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world. Nothing in it changes.
+    scans : bool or tuple of str
+        The sensors: those that somebody reads (True), or all of these robots, whose readings are taken now if nobody reads them.
+    """
     state, rows = sim.snapshot.state, sim.snapshot.rows
     kinds: dict[int, int] = {}
     looks: list[Looks] = []
@@ -129,43 +153,68 @@ def take(sim: Simulation) -> Still:
     at = [rows[name] for name in names]
     poses: Array = state.pose[at] if at else np.zeros((0, 3))
     unseen = (state.mask[at] == 0).tolist() if at else []
+    stalled = state.stall[at].astype(bool).tolist() if at else []
     robots = list(sim.robots.values())
     figures = [
-        Figure(kind(r.spec), r.name, r.gripper.paddles if r.gripper else (), hidden and r.is_ghost)
-        for r, hidden in zip(robots, unseen, strict=False)
+        Figure(
+            kind(r.spec),
+            r.name,
+            r.gripper.paddles if r.gripper else (),
+            hidden and r.is_ghost,
+            stall,
+            bool(r.clients),
+        )
+        for r, hidden, stall in zip(robots, unseen, stalled, strict=False)
     ]
     for box in sim.scene.boxes:
         figures.append(Figure(len(looks), ""))
         looks.append(Looks(box.outlines, box.color, drives=False, is_box=True))
-    scans, sonar = _beams(robots)
-    return Still(sim.scene, tuple(looks), tuple(figures), poses, scans, sonar)
+    fans, sonar = _beams(robots, scans)
+    return Still(sim.time, sim.scene, tuple(looks), tuple(figures), poses, fans, sonar)
 
 
-def _beams(robots: list[Robot]) -> tuple[tuple[Beams, ...], tuple[Beams, ...]]:
-    scans: list[Beams] = []
+def boxes_of(scene: Scene) -> Still:
+    """A scene without robots, with its boxes where they begin."""
+    looks = tuple(Looks(box.outlines, box.color, drives=False, is_box=True) for box in scene.boxes)
+    poses = np.array([box.pose for box in scene.boxes], np.float64).reshape(-1, 3)
+    return Still(0.0, scene, looks, tuple(Figure(k, "") for k in range(len(looks))), poses, (), ())
+
+
+def _beams(robots: list[Robot], scans: Scans) -> tuple[tuple[Beams, ...], tuple[Beams, ...]]:
+    fans: list[Beams] = []
     sonar: list[Beams] = []
-    left = MAX_RINGS
+    left = MAX_RINGS if scans else 0
     for i, robot in enumerate(robots):
+        wanted = scans is not True and scans is not False and robot.name in scans
         for laser in robot.lasers:
-            if laser.is_read and left > 0:
+            if left > 0 and (wanted or (scans is True and laser.is_read)):
                 left -= 1
                 scan = laser.read()
-                scans.append(Beams(i, scan.frame_pose, scan.angle_min, scan.angle_increment, scan.ranges.copy()))
+                fans.append(
+                    Beams(i, scan.frame_pose, scan.angle_min, scan.angle_increment, scan.range_max, scan.ranges)
+                )
         ring = robot.sonar
-        if ring is not None and ring.is_read and left > 0:
+        if ring is not None and left > 0 and (wanted or (scans is True and ring.is_read)):
             left -= 1
-            ranges = ring.read().ranges.copy()
-            sonar += [Beams(i, t.pose, 0.0, 0.0, ranges[k : k + 1]) for k, t in enumerate(ring.spec.transducers)]
-    return tuple(scans), tuple(sonar)
+            echoes = ring.read()
+            sonar += [
+                Beams(i, t.pose, 0.0, 0.0, echoes.range_max, echoes.ranges[k : k + 1])
+                for k, t in enumerate(ring.spec.transducers)
+            ]
+    return tuple(fans), tuple(sonar)
 
 
-def places(still: Still, beams: Beams) -> list[tuple[float, float]]:
-    """Polygon of beams in the world, m: the sensor's place, and then the end of each beam."""
+def ends(still: Still, beams: Beams) -> Array:
+    """Places of beams in the world, (n + 1, 2), m: that of the sensor, and then the end of each beam."""
     body = Pose(*still.poses[beams.figure].tolist())
     x, y = transform_point(body, beams.mount.x, beams.mount.y)
     bearings = body.th + beams.mount.th + beams.first + beams.step * np.arange(len(beams.ranges))
-    ends = np.stack([x + beams.ranges * np.cos(bearings), y + beams.ranges * np.sin(bearings)], axis=1)
-    return [(x, y), *((px, py) for px, py in ends.tolist())]
+    reach = np.where(np.isfinite(beams.ranges), beams.ranges, 0.0)
+    found = np.empty((len(reach) + 1, 2))
+    found[0] = x, y
+    found[1:, 0] = x + reach * np.cos(bearings)
+    found[1:, 1] = y + reach * np.sin(bearings)
+    return found
 
 
-__all__ = ["MAX_RINGS", "Beams", "Figure", "Looks", "Still", "places", "take"]
+__all__ = ["MAX_RINGS", "Beams", "Figure", "Looks", "Scans", "Still", "boxes_of", "ends", "take"]

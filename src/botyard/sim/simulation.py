@@ -100,6 +100,10 @@ class Robot(BaseRobot):
         """The access of a protocol session to this robot; `source` names the session in the order of commands and in logs."""
         return Port(self, source, self._sim.fleet)
 
+    def _repr_png_(self) -> bytes:
+        """The picture that notebooks show: the robot with its sensors, and what is around it."""
+        return png(self._sim, self.name)
+
 
 class Simulation(Restorable[Robot]):
     """A world and its robots.
@@ -425,30 +429,56 @@ class Simulation(Restorable[Robot]):
 
     # -- pictures
 
-    def render(self, path: str | Path | None = None, *, width: int = 1000, overwrite: bool = False) -> Image:
-        """Draw the world from above.
+    def render(
+        self,
+        path: str | Path | None = None,
+        *,
+        area: Sequence[float] | None = None,
+        follow: str | None = None,
+        scans: bool | str | Sequence[str] = True,
+        size: int | tuple[int, int] = 1000,
+        theme: str = "light",
+        overwrite: bool = False,
+    ) -> Image:
+        """Draw the world from above, as the page shows it.
 
         Parameters
         ----------
         path : str or Path, optional
             Also write the picture to this file; its suffix is the format.
-        width : int
-            Greatest width, pixels. Of a world that is more than four times as high as wide the picture gets narrower, and so does one that
-            would have more than 10⁸ pixels.
+        area : four numbers, optional
+            The part of the world: least x, least y, greatest x, greatest y, m; with `follow` two numbers, width and height, m. Without it,
+            all of the world, or 12 m around the robot.
+        follow : str, optional
+            Name of the robot that is in the middle.
+        scans : bool or names of robots
+            Beams of the sensors that somebody reads (True), of none (False), or of all range sensors of these robots.
+        size : int or tuple of two
+            Greatest width, or width and height, pixels. With a width alone, the picture of a world that is more than four times as high as
+            wide gets narrower, and so does one that would have more than 10⁸ pixels.
+        theme : str
+            ``light`` or ``dark``.
         overwrite : bool
             Replace a file at `path` that botyard did not write.
 
         Raises
         ------
         ArgumentError
-            The width is not from 16 to 20,000, or the suffix is of no format for pictures.
+            The size is not from 16 to 20,000 or has more than 10⁸ pixels, the area is empty, there is no such theme, or the suffix is of no
+            format for pictures.
+        UnknownNameError
+            There is no robot of this name.
         KeptFileError
             There is a file at `path` that botyard did not write.
         OSError
             It cannot be written.
         """
-        width = arguments.whole(width, "width", low=16, high=20_000)
-        return render(self, None if path is None else arguments.path(path, "path"), width, overwrite)
+        options = {"area": area, "follow": follow, "scans": scans, "size": size, "theme": theme}
+        return render(self, None if path is None else arguments.path(path, "path"), options, overwrite)
+
+    def _repr_png_(self) -> bytes:
+        """The picture that notebooks show."""
+        return png(self, None)
 
     # -- recordings
 
@@ -522,7 +552,7 @@ def employ(robot: Robot, program: Program) -> None:
 
 
 @extension("render")
-def render(sim: Simulation, path: str | Path | None, width: int, overwrite: bool) -> Image:
+def render(sim: Simulation, path: str | Path | None, options: Mapping[str, Any], overwrite: bool) -> Image:
     """Draw a simulation, and write the picture to a file; see `Simulation.render`."""
     raise NotImplementedError
 
@@ -533,4 +563,10 @@ def record(sim: Simulation, path: str | Path, choices: Mapping[str, Any]) -> Rec
     raise NotImplementedError
 
 
-__all__ = ["Robot", "Simulation", "employ", "is_controller", "record", "render"]
+@extension("png")
+def png(sim: Simulation, robot: str | None) -> bytes:
+    """A picture for notebooks, as a PNG file: all of the world, or what is around a robot."""
+    raise NotImplementedError
+
+
+__all__ = ["Robot", "Simulation", "employ", "is_controller", "png", "record", "render"]

@@ -1,0 +1,199 @@
+"""What stands still, as layers: the ground with its grid, walls and points, areas and places."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from botyard.geometry import Pose
+from botyard.model.scene import Area, Place, Scene
+from botyard.names import shown
+from botyard.pictures.canvas import Layer, Mask, View, text
+from botyard.pictures.palette import Theme
+
+LEAST_GRID_PX: Final = 9.0
+"""Least distance of two grid lines, pixels."""
+NO_MAP: Final = (-100.0, -100.0, 100.0, 100.0)
+"""Where nobody is meant to be without a map, m: the plane outside of it is grey."""
+MAX_LABEL: Final = 80
+"""Characters of a label."""
+MAX_PLACES: Final = 2_000
+"""Most goals, docks and homes, and most areas, that are drawn."""
+MAX_FILLS: Final = 8
+"""Most areas that are drawn one above the other; further ones are drawn together."""
+_NAMES_FROM: Final = 14.0
+"""Names of places are written from this scale on, pixels for a metre."""
+
+
+class Map(NamedTuple):
+    """What stands still in a view.
+
+    Attributes
+    ----------
+    view : View
+        Where it is.
+    ground : Image
+        Ground and grid, as large as the view.
+    walls, places : list of Layer
+        What is drawn below and above the robots.
+    """
+
+    view: View
+    ground: Image.Image
+    walls: list[Layer]
+    places: list[Layer]
+
+
+def draw_map(scene: Scene, view: View, theme: Theme) -> Map:
+    """Draw what stands still."""
+    ground = Image.new("RGB", (view.width, view.height), theme.ground[:3])
+    _draw_grid(ground, view, theme)
+    places = [*_edge(scene, view, theme), *_areas(scene, view, theme), *_places(scene, view, theme)]
+    return Map(view, ground, draw_walls(scene, view, theme), places)
+
+
+def nice_step(least: float) -> float:
+    """The next of 1, 2, 5, 10, … times a power of ten that is not less."""
+    power = 10.0 ** math.floor(math.log10(least))
+    head = least / power
+    return (1 if head <= 1 else 2 if head <= 2 else 5 if head <= 5 else 10) * power
+
+
+def _draw_grid(image: Image.Image, view: View, theme: Theme) -> None:
+    """Lines of the grid, a metre apart or, in large worlds, as far as they can be told apart; every fifth is darker."""
+    x0, y0, x1, y1 = view.bounds
+    step = max(1.0, nice_step(LEAST_GRID_PX / view.scale))
+    draw = ImageDraw.Draw(image)
+    for major in (False, True):
+        color = (theme.grid_major if major else theme.grid)[:3]
+        for i in range(math.ceil(x0 / step), math.floor(x1 / step) + 1):
+            if (i % 5 == 0) is major:
+                x = round(view.pixel(i * step, 0.0)[0])
+                draw.line((x, 0, x, view.height), fill=color)
+        for j in range(math.ceil(y0 / step), math.floor(y1 / step) + 1):
+            if (j % 5 == 0) is major:
+                y = round(view.pixel(0.0, j * step)[1])
+                draw.line((0, y, view.width, y), fill=color)
+
+
+def draw_walls(scene: Scene, view: View, theme: Theme) -> list[Layer]:
+    """The points and walls of a scene."""
+    mask = Mask(view, theme.wall)
+    mask.squares(scene.points, scene.resolution)
+    width = min(3.0, max(1.25, 0.05 * view.scale))
+    x0, y0, x1, y1 = view.bounds
+    rim = 4.0 / view.scale
+    a, b = scene.segments[:, :2], scene.segments[:, 2:]
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    seen = (low <= (x1 + rim, y1 + rim)).all(axis=1) & (high >= (x0 - rim, y0 - rim)).all(axis=1)
+    for wall in scene.segments[seen].reshape(-1, 2, 2):
+        mask.line(wall, width)
+    return mask.finish()
+
+
+def _edge(scene: Scene, view: View, theme: Theme) -> list[Layer]:
+    """The edge of what is mapped; without a map, grey outside of `NO_MAP`."""
+    bounds = scene.bounds
+    (left, bottom), (right, top) = (view.pixel(*corner) for corner in ((bounds or NO_MAP)[:2], (bounds or NO_MAP)[2:]))
+    if bounds is None:
+        mask = Mask(view, theme.outside, oversample=1)
+        if left > 0:
+            mask.rectangle((0, 0, left, view.height))
+        if right < view.width:
+            mask.rectangle((right, 0, view.width, view.height))
+        if top > 0:
+            mask.rectangle((0, 0, view.width, top))
+        if bottom < view.height:
+            mask.rectangle((0, bottom, view.width, view.height))
+        return mask.finish()
+    rim = 4.0 / view.scale
+    x0, y0, x1, y1 = bounds[0] - rim, bounds[1] - rim, bounds[2] + rim, bounds[3] + rim
+    mask = Mask(view, theme.beyond)
+    mask.line([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)])
+    return mask.finish()
+
+
+def _areas(scene: Scene, view: View, theme: Theme) -> list[Layer]:
+    """Sectors and forbidden areas."""
+    areas = scene.areas[:MAX_PLACES]
+    if not areas:
+        return []
+    line, fills = Mask(view, theme.bad_area), [Mask(view, theme.area)]
+    names: list[Layer] = []
+    for area in areas:
+        closed = len(area.corners) > 2
+        if closed:
+            if len(fills) < MAX_FILLS:  # where areas overlap, it is darker
+                fills.append(Mask(view, theme.area))
+            fills[-1].polygon(area.corners)
+        line.dashes([*area.corners, area.corners[0]] if closed else area.corners, 1.5, 6.0, 4.0)
+        names += _name(area, area.corners[0], (4.0, -4.0), view, theme)
+    return [*(layer for fill in fills for layer in fill.finish()), *line.finish(), *names]
+
+
+def _places(scene: Scene, view: View, theme: Theme) -> list[Layer]:
+    """Goals, docks and homes."""
+    mask = Mask(view, theme.place)
+    names: list[Layer] = []
+    for place in scene.places[:MAX_PLACES]:
+        x, y = view.pixel(place.pose.x, place.pose.y)
+        if -50 <= x <= view.width + 50 and -50 <= y <= view.height + 50:
+            _draw_place(mask, place.kind.lower(), x, y)
+            if place.has_heading:
+                _draw_arrow(mask, x, y, place.pose, 16.0)
+            names += _name(place, place.pose[:2], (10.0, 14.0), view, theme)
+    return [*mask.finish(), *names]
+
+
+def _draw_place(mask: Mask, kind: str, x: float, y: float) -> None:
+    if "dock" in kind:
+        mask.stroke([(x - 6, y - 6), (x + 6, y - 6), (x + 6, y + 6), (x - 6, y + 6), (x - 6, y - 6)], 2.0)
+        mask.rectangle((x - 2, y - 2, x + 2, y + 2))
+    elif "home" in kind:
+        mask.stroke([(x - 7, y + 1), (x, y - 7), (x + 7, y + 1)], 2.0)
+        mask.stroke([(x - 5, y), (x - 5, y + 6), (x + 5, y + 6), (x + 5, y)], 2.0)
+    else:
+        mask.circle(x, y, 6.0, 2.0)
+        mask.circle(x, y, 1.5)
+
+
+def _draw_arrow(mask: Mask, x: float, y: float, pose: Pose, length: float) -> None:
+    tip = x + math.cos(pose.th) * length, y - math.sin(pose.th) * length
+    mask.stroke([(x, y), tip], 2.0)
+    for turn in (2.6, -2.6):
+        a = pose.th + turn
+        mask.stroke([tip, (tip[0] + math.cos(a) * 6, tip[1] - math.sin(a) * 6)], 2.0)
+
+
+def _name(of: Place | Area, at: tuple[float, ...], away: tuple[float, float], view: View, theme: Theme) -> list[Layer]:
+    x, y = view.pixel(at[0], at[1])
+    is_seen = -1000 <= x <= view.width and 0 <= y <= view.height + 50
+    if not of.name or view.scale <= _NAMES_FROM or not is_seen:
+        return []
+    color = theme.place if isinstance(of, Place) else theme.bad_area
+    return text(shown(of.name, MAX_LABEL), x + away[0], y + away[1], color, theme.label_ground)
+
+
+def scale_bar(view: View, theme: Theme) -> list[Layer]:
+    """A bar of a round length in the lower left corner, and what it is."""
+    step = nice_step(70.0 / view.scale)
+    length, x, y = step * view.scale, 14.0, view.height - 14.0
+    if length + 60 > view.width or view.height < 60:
+        return []
+    bar = [(x, y - 5), (x, y), (x + length, y), (x + length, y - 5)]
+    found: list[Layer] = []
+    for color, width in ((theme.label_ground, 5.0), (theme.label, 1.5)):
+        mask = Mask(view, color, (0, round(y) - 12, round(x + length) + 8, view.height))
+        mask.stroke(bar, width)
+        found += mask.finish()
+    words = f"{step / 1000:g} km" if step >= 1000 else f"{step:g} m" if step >= 1 else f"{step * 100:g} cm"
+    return [
+        *found,
+        *text(words if step >= 0.01 else f"{step * 1000:g} mm", x + 4, y - 6, theme.label, theme.label_ground),
+    ]
+
+
+__all__ = ["MAX_LABEL", "MAX_PLACES", "NO_MAP", "Map", "draw_map", "draw_walls", "nice_step", "scale_bar"]

@@ -1,0 +1,108 @@
+"""What a picture shows of the world, and how: the same for single pictures, movies and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from botyard import arguments
+from botyard.errors import ArgumentError
+from botyard.pictures.canvas import MAX_PIXELS, MAX_WIDTH, Size
+from botyard.pictures.palette import THEMES
+from botyard.pictures.still import Scans
+
+LEAST_SIZE: Final = 16
+"""Narrowest picture, pixels."""
+MAX_TRAIL_S: Final = 86_400.0
+"""Longest trail, s."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureOptions:
+    """What a picture shows.
+
+    Attributes
+    ----------
+    area : tuple or None
+        The part of the world: least x, least y, greatest x, greatest y, m; with `follow` its width and height, m. None: all of it, or
+        12 m around the robot that is followed.
+    follow : str or None
+        The robot that stays in the middle.
+    trails : float
+        How long trails of robots are, simulated s; 0: none.
+    scans : bool or tuple of str
+        See `botyard.pictures.still.take`.
+    size : int or tuple of two
+        Greatest width, or width and height, pixels; see `botyard.pictures.canvas.fit`.
+    theme : str
+        One of `THEMES`.
+    """
+
+    area: tuple[float, ...] | None = None
+    follow: str | None = None
+    trails: float = 0.0
+    scans: Scans = True
+    size: Size = 1000
+    theme: str = "light"
+
+
+def picture_options(
+    *,
+    area: Sequence[float] | None = None,
+    follow: str | None = None,
+    trails: float = 0.0,
+    scans: bool | str | Iterable[str] = True,
+    size: int | Sequence[int] = 1000,
+    theme: str = "light",
+) -> PictureOptions:
+    """The options of a picture, checked.
+
+    Raises
+    ------
+    ArgumentError
+        One is out of its range or of another type.
+    """
+    return PictureOptions(
+        area=None if area is None else _area(area, is_around=follow is not None),
+        follow=None if follow is None else str(arguments.instance(follow, "follow", str)),
+        trails=arguments.number(trails, "trails", low=0.0, high=MAX_TRAIL_S, unit="s"),
+        scans=_scans(scans),
+        size=_size(size),
+        theme=arguments.one_of(theme, "theme", THEMES),
+    )
+
+
+def _area(area: Any, *, is_around: bool) -> tuple[float, ...]:
+    count = 2 if is_around else 4
+    form = "width and height around the robot" if is_around else "least x, least y, greatest x, greatest y"
+    if isinstance(area, str) or not hasattr(area, "__len__") or len(area) != count:
+        raise ArgumentError(f"area: expected {count} numbers, {form} (m), found {arguments.found(area)}")
+    numbers = tuple(arguments.number(x, "area", unit="m") for x in area)
+    wide, high = numbers if is_around else (numbers[2] - numbers[0], numbers[3] - numbers[1])
+    if not (wide > 0.0 and high > 0.0):
+        raise ArgumentError(f"area: expected {form} (m) of a box that is not empty, found {wide:g} m × {high:g} m")
+    return numbers
+
+
+def _scans(scans: Any) -> Scans:
+    if isinstance(scans, bool):
+        return scans
+    names = (scans,) if isinstance(scans, str) else scans
+    if not isinstance(names, Iterable):
+        raise ArgumentError(f"scans: expected True, False or names of robots, found {arguments.found(scans)}")
+    return tuple(str(arguments.instance(name, "scans", str)) for name in names)
+
+
+def _size(size: Any) -> Size:
+    if isinstance(size, (tuple, list)):
+        if len(size) != 2:
+            raise ArgumentError(f"size: expected a width, or width and height (pixels), found {arguments.found(size)}")
+        width, height = (arguments.whole(n, "size", low=LEAST_SIZE, high=MAX_WIDTH) for n in size)
+        if width * height > MAX_PIXELS:
+            raise ArgumentError(f"size: expected at most {MAX_PIXELS} pixels, found {width} × {height}")
+        return width, height
+    return arguments.whole(size, "size", low=LEAST_SIZE, high=MAX_WIDTH)
+
+
+__all__ = ["LEAST_SIZE", "PictureOptions", "picture_options"]

@@ -1,0 +1,314 @@
+"""Draws moments of a world one after the other: what stands still is drawn once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from botyard.geometry import Outline, Pose
+from botyard.model.colors import rgb
+from botyard.model.scene import Scene
+from botyard.names import shown
+from botyard.pictures.canvas import Box, Layer, Mask, Point, View, clip_polygon, fit, paste, text
+from botyard.pictures.map import MAX_LABEL, Map, draw_map, scale_bar
+from botyard.pictures.options import PictureOptions
+from botyard.pictures.palette import RGBA, Theme, theme
+from botyard.pictures.still import Beams, Figure, Looks, Still, ends
+from botyard.pictures.trails import BANDS, Trails
+
+Array = NDArray[np.float64]
+FOLLOWED_M: Final = 12.0
+"""Width of what is seen around a robot that is followed, m."""
+FOLLOWED_ASPECT: Final = 0.625
+"""Its height by its width."""
+MAX_FILLED: Final = 50
+"""Most scans that are drawn as filled fields; of more, only the points are."""
+MAX_LABELS: Final = 50
+"""Most names in a picture; of more robots none is written."""
+MAX_TILE: Final = 40_000_000
+"""Most pixels of the map that are drawn in advance around a view that moves."""
+DOT: Final = 2.5
+"""Bodies that reach less far than this, pixels, are drawn as dots."""
+_LABELS_FROM: Final = 6.0
+"""Names are written from this scale on, pixels for a metre."""
+_FINE: Final = 65_536
+"""Bodies of at most so many pixels are drawn with finer edges."""
+
+
+class Painter:
+    """Draws pictures of moments that follow each other.
+
+    Parameters
+    ----------
+    options : PictureOptions
+        What they show. A view that follows nobody is that of the first moment for all of them.
+    """
+
+    def __init__(self, options: PictureOptions) -> None:
+        self._options = options
+        self._theme = theme(options.theme)
+        self._trails = Trails(options.trails)
+        self._view: View | None = None
+        self._map: tuple[Scene, Map] | None = None
+
+    def see(self, still: Still) -> None:
+        """Note where robots are, for their trails, without drawing."""
+        poses = still.poses[:, :2].tolist()
+        self._trails.add(
+            still.time,
+            [
+                (f.name, (x, y))
+                for f, (x, y) in zip(still.figures, poses, strict=True)
+                if f.name and still.looks[f.looks].drives
+            ],
+        )
+
+    def draw(self, still: Still) -> Image.Image:
+        """The picture of a moment.
+
+        Raises
+        ------
+        WorldError
+            It shows no finite part of the world.
+        """
+        self.see(still)
+        view = self._view = self._view_of(still)
+        chart, dx, dy = self._chart(still.scene, view)
+        image = chart.ground.crop((dx, dy, dx + view.width, dy + view.height))
+        _draw_readings(image, still, view, self._theme)
+        paste(chart.walls, image, -dx, -dy)
+        self._draw_trails(image, still, view)
+        _draw_bodies(image, still, view, self._theme)
+        paste(chart.places, image, -dx, -dy)
+        _draw_labels(image, still, view, self._theme)
+        paste(scale_bar(view, self._theme), image)
+        return image
+
+    # -- where it looks
+
+    def _view_of(self, still: Still) -> View:
+        o = self._options
+        if o.follow is None:
+            if self._view is None:
+                self._view = fit(extent(still), o.size) if o.area is None else fit(_box(o.area), o.size, 0.0)
+            return self._view
+        wide, high = o.area or (FOLLOWED_M, FOLLOWED_M * FOLLOWED_ASPECT)
+        at = [i for i, f in enumerate(still.figures) if f.name == o.follow]
+        if at:
+            x, y = still.poses[at[0], :2].tolist()
+        elif self._view is not None:  # it has gone: look where it was
+            return self._view
+        else:
+            x0, y0, x1, y1 = extent(still)
+            x, y = (x0 + x1) / 2, (y0 + y1) / 2
+        view = fit((x - wide / 2, y - high / 2, x + wide / 2, y + high / 2), o.size, 0.0)
+        # whole pixels from the origin of the world, so that walls stay where they are between the pixels
+        left, top = round(view.left * view.scale), round(view.top * view.scale)
+        return view._replace(left=left / view.scale, top=top / view.scale)
+
+    def _chart(self, scene: Scene, view: View) -> tuple[Map, int, int]:
+        """What stands still, and where the view is in it, pixels."""
+        if self._map is not None and self._map[0] is scene:
+            chart = self._map[1]
+            dx = round((view.left - chart.view.left) * view.scale)
+            dy = round((chart.view.top - view.top) * view.scale)
+            inside = 0 <= dx <= chart.view.width - view.width and 0 <= dy <= chart.view.height - view.height
+            if chart.view.scale == view.scale and inside:
+                return chart, dx, dy
+        moves = self._options.follow is not None and 9 * view.width * view.height <= MAX_TILE
+        dx, dy = (view.width, view.height) if moves else (0, 0)
+        around = View(
+            view.left - dx / view.scale,
+            view.top + dy / view.scale,
+            view.scale,
+            view.width + 2 * dx,
+            view.height + 2 * dy,
+        )
+        chart = draw_map(scene, around, self._theme)
+        self._map = scene, chart
+        return chart, dx, dy
+
+    # -- what moves
+
+    def _draw_trails(self, image: Image.Image, still: Still, view: View) -> None:
+        if not self._options.trails:
+            return
+        for figure, (x, y, _) in zip(still.figures, still.poses.tolist(), strict=True):
+            bands = self._trails.bands(figure.name, still.time, x, y) if figure.name else []
+            pieces = [(0.15 + 0.6 * (band + 1) / BANDS, piece) for band, found in bands for piece in found]
+            if not pieces:
+                continue
+            box = _pixel_box(view.pixels(np.concatenate([piece for _, piece in pieces])), 3)
+            if _is_outside(box, view):
+                continue
+            mask = Mask(view, (*rgb(still.looks[figure.looks].color), 255), box)
+            for opacity, piece in pieces:
+                mask.line(piece, 1.5, round(255 * opacity))
+            paste(mask.finish(), image)
+
+
+def _box(area: Sequence[float]) -> Box:
+    x0, y0, x1, y1 = area
+    return x0, y0, x1, y1
+
+
+def extent(still: Still) -> Box:
+    """Bounds of a picture of everything, m: the map and all that moves."""
+    bounds, (x, y) = still.scene.bounds, still.poses[:, :2].T
+    if bounds is None:
+        half = 10.0
+        cx, cy = (float(x.mean()), float(y.mean())) if len(x) else (0.0, 0.0)
+        spread = max(half, float(abs(x - cx).max(initial=0)) + 2, float(abs(y - cy).max(initial=0)) + 2)
+        return cx - spread, cy - spread, cx + spread, cy + spread
+    if not len(x):
+        return bounds
+    low, high = (float(x.min()) - 0.5, float(y.min()) - 0.5), (float(x.max()) + 0.5, float(y.max()) + 0.5)
+    return min(bounds[0], low[0]), min(bounds[1], low[1]), max(bounds[2], high[0]), max(bounds[3], high[1])
+
+
+def _pixel_box(places: Array, rim: int) -> tuple[int, int, int, int]:
+    """What encloses places of a picture, whole pixels; far outside it ends."""
+    low = np.clip(np.floor(places.min(axis=0)) - rim, -1e6, 1e6).astype(int).tolist()
+    high = np.clip(np.ceil(places.max(axis=0)) + rim + 1, -1e6, 1e6).astype(int).tolist()
+    return low[0], low[1], high[0], high[1]
+
+
+def _is_outside(box: tuple[int, int, int, int], view: View) -> bool:
+    return box[2] <= 0 or box[3] <= 0 or box[0] >= view.width or box[1] >= view.height
+
+
+# -- readings
+
+
+def _draw_readings(image: Image.Image, still: Still, view: View, colors: Theme) -> None:
+    fans = [(beams, ends(still, beams)) for beams in still.scans]
+    fans = [(beams, at) for beams, at in fans if not _is_outside(_pixel_box(view.pixels(at), 1), view)]
+    if len(fans) <= MAX_FILLED:
+        _fill_fans(image, fans, view, colors)
+    else:
+        _dot_fans(image, fans, view, colors)
+    sonar = Mask(view, colors.sonar)
+    for beam in still.sonar:
+        sonar.line(ends(still, beam))
+    paste(sonar.finish() if still.sonar else [], image)
+
+
+def _fill_fans(image: Image.Image, fans: Sequence[tuple[Beams, Array]], view: View, colors: Theme) -> None:
+    if not fans:
+        return
+    draw = ImageDraw.Draw(image, "RGBA")
+    frame = (-256.0, -256.0, view.width + 256.0, view.height + 256.0)
+    edge = Mask(view, colors.laser_edge)
+    for beams, at in fans:
+        places = view.pixels(at)
+        if (places.min(axis=0) < frame[:2]).any() or (places.max(axis=0) > frame[2:]).any():
+            corners: list[Point] = clip_polygon([(x, y) for x, y in places.tolist()], frame)
+        else:
+            corners = [(x, y) for x, y in places.tolist()]
+        if len(corners) > 2:
+            draw.polygon(corners, fill=colors.laser_fill)
+        reach = beams.ranges
+        near, far = np.minimum(reach[1:], reach[:-1]), np.maximum(reach[1:], reach[:-1])
+        for piece in np.split(at[1:], np.flatnonzero(far - near > 0.3 + 0.08 * near) + 1):
+            if len(piece) > 1:
+                edge.line(piece)
+    paste(edge.finish(), image)
+
+
+def _dot_fans(image: Image.Image, fans: Sequence[tuple[Beams, Array]], view: View, colors: Theme) -> None:
+    """Points of 2 × 2 pixels where beams of many scans have found something."""
+    hits = [at[1:][(beams.ranges > 0.0) & (beams.ranges < 0.999 * beams.range_max)] for beams, at in fans]
+    x, y = view.pixels(np.concatenate(hits)).T
+    seen = (x >= 0) & (x < view.width - 1) & (y >= 0) & (y < view.height - 1)
+    column, row = x[seen].astype(int), y[seen].astype(int)
+    dots = np.zeros((view.height, view.width), np.uint8)
+    for dx in (0, 1):
+        for dy in (0, 1):
+            dots[row + dy, column + dx] = 0xD0
+    Layer(colors.laser_point, (0, 0), Image.fromarray(dots)).paste(image)
+
+
+# -- robots and boxes
+
+
+def _draw_bodies(image: Image.Image, still: Still, view: View, colors: Theme) -> None:
+    """Boxes of the map, and robots above them."""
+    figures = list(zip(still.figures, still.poses.tolist(), strict=True))
+    for is_box in (True, False):
+        for figure, pose in figures:
+            looks = still.looks[figure.looks]
+            if looks.is_box is is_box:
+                draw_body(image, looks, figure, Pose(*pose), view, colors)
+
+
+def draw_body(image: Image.Image, looks: Looks, figure: Figure, pose: Pose, view: View, colors: Theme) -> None:
+    """Draw a body where it is: its parts, and, if it drives, a mark at its front."""
+    parts = [_placed(part, pose) for part in (*figure.parts, *looks.parts)]
+    box = _pixel_box(view.pixels(np.concatenate(parts)), 3)
+    if _is_outside(box, view):
+        return
+    line = colors.stalled if figure.stalled else colors.outline
+    fill = (*rgb(looks.color), 255)
+    if reach(looks) * view.scale < DOT:
+        x, y = view.pixel(pose.x, pose.y)
+        dot = Mask(view, line if figure.stalled else fill, box)
+        dot.rectangle((x - DOT, y - DOT, x + DOT, y + DOT))
+        paste(dot.finish(), image)
+        return
+    over = 4 if (box[2] - box[0]) * (box[3] - box[1]) <= _FINE else 2
+    if not figure.ghost:
+        inside = Mask(view, fill, box, over)
+        for part in parts:
+            inside.polygon(part)
+        paste(inside.finish(), image)
+    edge = Mask(view, line, box, over)
+    for part in parts:
+        edge.line(np.concatenate([part, part[:2]]), 2.5 if figure.stalled else 1.2)
+    if looks.drives:
+        edge.polygon(_placed(heading_mark(looks.parts[-1]), pose))
+    paste(edge.finish(), image)
+
+
+def _placed(outline: Sequence[Point] | Outline, pose: Pose) -> Array:
+    """An outline in the world, m."""
+    x, y = np.asarray(outline, np.float64).reshape(-1, 2).T
+    c, s = math.cos(pose.th), math.sin(pose.th)
+    return np.stack([pose.x + c * x - s * y, pose.y + s * x + c * y], axis=1)
+
+
+def heading_mark(outline: Outline) -> list[Point]:
+    """A triangle at the front of a body, in its frame, m."""
+    nose = max(0.0, *(x for x, _ in outline))
+    half = max(abs(y) for _, y in outline)
+    return [(nose * 0.94, 0.0), (nose * 0.42, half * 0.42), (nose * 0.42, -half * 0.42)]
+
+
+def reach(looks: Looks) -> float:
+    """How far a body reaches from its origin, m."""
+    return max(0.05, *(math.hypot(x, y) for part in looks.parts for x, y in part))
+
+
+def _draw_labels(image: Image.Image, still: Still, view: View, colors: Theme) -> None:
+    """Names of robots, and that they are stalled."""
+    if view.scale < _LABELS_FROM:
+        return
+    found: list[tuple[Figure, float, float]] = []
+    for figure, (x, y) in zip(still.figures, view.pixels(still.poses[:, :2]).tolist(), strict=True):
+        if figure.name and still.looks[figure.looks].drives and 0 <= x < view.width and 0 <= y < view.height:
+            found.append((figure, x, y))
+    for figure, x, y in found if len(found) <= MAX_LABELS else []:
+        away = max(6.0, reach(still.looks[figure.looks]) * view.scale) * 0.75
+        name = shown(figure.name, MAX_LABEL)
+        words: list[tuple[str, RGBA]] = [(f"● {name}" if figure.is_driven else name, colors.label)]
+        if figure.stalled:
+            words.append(("stalled", colors.stalled))
+        for k, (word, color) in enumerate(words):
+            paste(text(word, x + away + 4, y - away + 15 * k, color, colors.label_ground), image)
+
+
+__all__ = ["MAX_FILLED", "MAX_LABELS", "Painter", "draw_body", "extent", "heading_mark", "reach"]

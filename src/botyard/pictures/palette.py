@@ -1,0 +1,58 @@
+"""The colours of pictures, by theme; the page has the same (``palette.toml``)."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+RGBA = tuple[int, int, int, int]
+"""Red, green, blue and opacity, 0 … 255."""
+THEMES: Final = ("light", "dark")
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Colours of what is drawn; ``palette.toml`` says what each is for."""
+
+    ground: RGBA
+    beyond: RGBA
+    outside: RGBA
+    grid: RGBA
+    grid_major: RGBA
+    wall: RGBA
+    outline: RGBA
+    laser_fill: RGBA
+    laser_edge: RGBA
+    laser_point: RGBA
+    sonar: RGBA
+    label: RGBA
+    label_ground: RGBA
+    place: RGBA
+    area: RGBA
+    bad_area: RGBA
+    ghost: RGBA
+    stalled: RGBA
+
+
+@cache
+def theme(name: str) -> Theme:
+    """The colours of a theme of `THEMES`; KeyError if there is none of this name."""
+    table = _palette()[name]
+    return Theme(**{field.name: _rgba(table[field.name]) for field in fields(Theme)})
+
+
+@cache
+def _palette() -> Mapping[str, Any]:
+    return tomllib.loads(files("botyard.pictures").joinpath("palette.toml").read_text("utf-8"))
+
+
+def _rgba(text: str) -> RGBA:
+    r, g, b, *a = bytes.fromhex(text.removeprefix("#"))
+    return r, g, b, a[0] if a else 255
+
+
+__all__ = ["RGBA", "THEMES", "Theme", "theme"]

@@ -1,0 +1,82 @@
+"""Where robots were: samples a simulated time apart, as the page keeps them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+SPACING_S: Final = 0.2
+"""Simulated time between two samples, s."""
+JUMP: Final = 1.5
+"""Farther apart than this are no two samples of a robot that drove, m: it was put somewhere, and a new piece begins."""
+MAX_SAMPLES: Final = 3_000
+"""Most samples of a robot; longer trails have samples that are farther apart."""
+BANDS: Final = 4
+"""Trails fade in so many steps."""
+
+Piece = NDArray[np.float64]
+
+
+class Trails:
+    """The last places of robots.
+
+    Parameters
+    ----------
+    seconds : float
+        How long they are, simulated s; 0: there are none.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._spacing = max(SPACING_S, seconds / MAX_SAMPLES)
+        self._samples: dict[str, deque[tuple[float, float, float]]] = {}
+        self._last = -np.inf
+
+    def add(self, time: float, places: Iterable[tuple[str, tuple[float, float]]]) -> None:
+        """Take the places of all robots at a time, m; samples that come too early are passed over. Time that goes back begins anew."""
+        if not self._seconds:
+            return
+        if time < self._last:
+            self._samples.clear()
+            self._last = -np.inf
+        if time - self._last < self._spacing - 1e-9:
+            return
+        self._last = time
+        found = dict[str, deque[tuple[float, float, float]]]()
+        for name, (x, y) in places:
+            samples = self._samples.get(name)
+            if samples is None:
+                samples = deque(maxlen=MAX_SAMPLES + 1)
+            samples.append((time, x, y))
+            while samples[0][0] < time - self._seconds:
+                samples.popleft()
+            found[name] = samples
+        self._samples = found
+
+    def bands(self, name: str, time: float, x: float, y: float) -> list[tuple[int, list[Piece]]]:
+        """A robot's trail up to where it is now, as pieces (n, 2), m, by age: band 0 is the oldest of `BANDS`."""
+        samples = self._samples.get(name)
+        if not samples:
+            return []
+        at = np.array([*samples, (time, x, y)])
+        far = JUMP * max(1.0, float(np.diff(at[:, 0]).max()) / SPACING_S)
+        cuts = np.flatnonzero(np.abs(np.diff(at[:, 1:], axis=0)).sum(axis=1) > far) + 1
+        age = np.clip((at[:, 0] - (time - self._seconds)) / self._seconds, 0.0, 1.0)
+        band = np.minimum((age * BANDS).astype(int), BANDS - 1)
+        found: list[tuple[int, list[Piece]]] = []
+        for k in range(BANDS):
+            inside = np.flatnonzero(band == k)
+            if not inside.size:
+                continue
+            first, last = int(inside[0]), min(int(inside[-1]) + 2, len(at))  # it ends where the next one begins
+            within = cuts[(cuts > first) & (cuts < last)]
+            pieces = np.split(at[first:last, 1:], within - first)
+            found.append((k, [piece for piece in pieces if len(piece) > 1]))
+        return found
+
+
+__all__ = ["BANDS", "JUMP", "SPACING_S", "Trails"]
