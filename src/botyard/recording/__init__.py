@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from botyard.recording.arrays import Event, Recording, Scans, load
     from botyard.recording.proof import Proof, resimulate
+    from botyard.recording.table import export
 
 # Module of each public name: it is imported on first use.
 _MODULE_OF = {
+    "Event": "arrays",
     "Proof": "proof",
+    "Recording": "arrays",
+    "Scans": "arrays",
+    "export": "table",
+    "load": "arrays",
     "resimulate": "proof",
 }
 
-__all__ = ["Proof", "resimulate"]
+__all__ = ["Event", "Proof", "Recording", "Scans", "export", "load", "resimulate"]
 
 
 def __getattr__(name: str) -> Any:
