@@ -96,6 +96,26 @@ async def serve(node: RtpsNode, seconds: float) -> Any:
     return counts
 
 
+async def give_map(node: RtpsNode, seconds: float, name: str, response: str) -> Any:
+    """A service GetMap, as map_server has it: how often it was called."""
+    calls: list[Call] = []
+
+    def take(call: Call) -> None:
+        calls.append(call)
+        server.answer(call, bytes.fromhex(response), node.now())
+
+    kind = "nav_msgs/srv/GetMap"
+    server = ServiceServer(
+        node.participant, name, f"{kind}_Request", f"{kind}_Response", take, lambda text: None, node.now(),
+        identity=os.urandom(16),
+    )  # fmt: skip
+    node.wake()
+    print("READY", flush=True)
+    await until(lambda: bool(calls), seconds)
+    await until(lambda: not node.participant.peers, seconds)  # who has called has got it, and leaves
+    return len(calls)
+
+
 async def call(node: RtpsNode, seconds: float, name: str, count: int) -> Any:
     """Call a Trigger: responses."""
     client = ServiceClient(

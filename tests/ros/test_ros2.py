@@ -19,7 +19,7 @@ from rosbags.typesys import Stores, get_typestore
 
 from botyard.protocols.ros_messages.types import types
 from tests.ros.ros1 import PEER, output
-from tests.ros.ros2 import STORE, Ros2World
+from tests.ros.ros2 import HERE, STORE, Ros2World
 from tests.waiting import wait
 
 pytestmark = pytest.mark.xdist_group("ros2")
@@ -341,8 +341,8 @@ def test_rospy_ros2_and_a_pioneer_client_drive_three_robots_at_once(world2: Ros2
     assert "at the same time" not in output(sim), "no two of them command one robot"
 
 
-def test_a_map_comes_from_a_map_server(world2: Ros2World) -> None:
-    """``-m ros:/map``: a latched map of Fast DDS, which is ROS 2's usual middleware."""
+def room_as_map() -> str:
+    """CDR of a map, in hexadecimal: a room of 4 m × 3 m around the origin."""
     t = types()
     grid = t.filled("nav_msgs/msg/OccupancyGrid", {})
     grid.info.width, grid.info.height, grid.info.resolution = 80, 60, 0.05
@@ -350,7 +350,20 @@ def test_a_map_comes_from_a_map_server(world2: Ros2World) -> None:
     cells = np.zeros((60, 80), np.int8)
     cells[[0, -1], :] = cells[:, [0, -1]] = 100
     grid.data = cells.reshape(-1)
-    data = t.encode_cdr(grid, "nav_msgs/OccupancyGrid").hex()
+    return t.encode_cdr(grid, "nav_msgs/OccupancyGrid").hex()
+
+
+@pytest.mark.parametrize("by", ["topic", "service"])
+def test_a_map_comes_from_a_map_server(world2: Ros2World, by: str) -> None:
+    """``-m ros:/map``: a latched map of Fast DDS, which is ROS 2's usual middleware; ``-m ros:/map_server/map``: of its service."""
+    data = room_as_map()
+    if by == "service":
+        arguments = json.dumps([60.0, "/map_server/map", data])
+        world2.spawn(sys.executable, str(HERE / "rtps_node.py"), "give_map", arguments)
+        world2.botyard("-m", "ros:/map_server/map", "-r", "p3dx:ann", "--start", "0,0,0", "--ros2")
+        got, _ = world2.fast(6, {"/ann/base_scan": (SCAN, "rv1")}, {})
+        assert got.last("/ann/base_scan", SCAN).ranges[0] == pytest.approx(1.45, abs=0.02)
+        return
     world2.spawn(str(world2.fastdds_peer), "60", "latch", "rt/map", "nav_msgs::msg::dds_::OccupancyGrid_", data)
     world2.botyard("-m", "ros:/map", "-r", "p3dx:ann", "--start", "0,0,0", "--ros2")
     got, _ = world2.fast(6, {"/ann/base_scan": (SCAN, "rv1")}, {})

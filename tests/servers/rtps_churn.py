@@ -84,11 +84,11 @@ def counts(node: RtpsNode) -> dict[str, int]:
         "reader proxies": sum(len(w._proxies) for w in found.writers.values()),
         "writer proxies": sum(len(r._proxies) for r in found.readers.values()),
         "routes": len(found.routes),
-        "places": len(outbox._places),
+        "destinations": len(outbox._destinations),
         "busy": len(outbox.busy),
         "queued": outbox.queued,
         "asking": len(inbox.asking),
-        "waiting": len(part._heralds.waiting),
+        "waiting": len(part._pending.unacknowledged),
         "assemblies": len(inbox.assemblies) + len(inbox.assembling),
         "held": inbox.held_bytes,
         "kept": sum(len(w.kept) for w in topics),  # type: ignore[arg-type]
@@ -210,7 +210,7 @@ async def come_and_go(domain: int, lease_s: float, seconds: float, tally: Tally,
         with lossy(lease_s):
             await asyncio.gather(*(lives() for _ in range(AT_ONCE)))
         gone_at = time.monotonic() + 3.0 * lease_s + 10.0
-        while tally.counts[-1]["peers"] or tally.counts[-1]["places"]:
+        while tally.counts[-1]["peers"] or tally.counts[-1]["destinations"]:
             assert time.monotonic() < gone_at, tally.counts[-1]
             await asyncio.sleep(0.2)
         seen = len(tally.counts)

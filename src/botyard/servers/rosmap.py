@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from typing import Final
 
 from botyard.formats.budget import Budget
@@ -16,6 +17,9 @@ from botyard.protocols.ros_messages.types import Types, full
 MAP_TIMEOUT_S: Final = 15.0
 """So long a map is waited for, s."""
 _NODE: Final = "/botyard_map"
+_SERVICE: Final = "nav_msgs/srv/GetMap"
+_NO_FIELDS: Final = b"\0\1\0\0" + bytes(4)
+"""CDR of a request without fields: encapsulation, and the member that IDL demands (``structure_needs_at_least_one_member``), padded."""
 
 
 async def _waited(found: FirstMap, came: asyncio.Event) -> Scene:
@@ -58,7 +62,7 @@ async def map_of_ros1(name: str, types: Types, master_uri: str, bound: str, budg
 
 
 async def map_of_ros2(name: str, types: Types, environment: Environment, budget: Budget = Budget()) -> Scene:
-    """The map of a ROS 2 topic over DDS.
+    """The map of a ROS 2 topic over DDS, or of a service ``GetMap`` of that name (map_server has both: /map and /map_server/map).
 
     Raises
     ------
@@ -67,6 +71,7 @@ async def map_of_ros2(name: str, types: Types, environment: Environment, budget:
     PeerError
         The network cannot be used so.
     """
+    from botyard.protocols.dds.services import ServiceClient
     from botyard.protocols.rtps.qos import Durability, Qos
     from botyard.servers.rtps import RtpsNode
 
@@ -77,6 +82,16 @@ async def map_of_ros2(name: str, types: Types, environment: Environment, budget:
         node.participant.reader(
             topic_name(found.topic), type_name(full(TYPE)), lambda sample: found.take_cdr(sample.payload),
             Qos(depth=1, durability=Durability.TRANSIENT_LOCAL), node.now(), limit=found.limit,
+        )  # fmt: skip
+
+        def call() -> None:
+            if not came.is_set() and client.call(_NO_FIELDS, node.now(), found.take_cdr):
+                node.wake()
+
+        # the response has one field, the map: its CDR is the map's
+        client = ServiceClient(
+            node.participant, found.topic, f"{_SERVICE}_Request", f"{_SERVICE}_Response", node.now(), identity=os.urandom(16),
+            changed=call, limit=found.limit,
         )  # fmt: skip
         node.wake()
         return await _waited(found, came)

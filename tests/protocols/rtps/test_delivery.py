@@ -70,7 +70,7 @@ def test_reliable_delivery_in_order(network: Network, sizes: list[int], burst: i
         if number % (burst + 1) == 0:
             network.run(0.01)
     wait(network, lambda: len(got) >= len(sent))
-    wait(network, lambda: writer not in one.part._heralds.waiting)
+    wait(network, lambda: writer not in one.part._pending.unacknowledged)
     network.run(1.0)
     assert [g[: len(s)] for g, s in zip(got, sent, strict=True)] == sent
     assert one.part.count(EventKind.MALFORMED) == other.part.count(EventKind.MALFORMED) == 0

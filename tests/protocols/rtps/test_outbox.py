@@ -6,7 +6,7 @@ import pytest
 
 from botyard.protocols.rtps.guids import Address
 from botyard.protocols.rtps.limits import MAX_QUEUED_BYTES, MAX_TOTAL_QUEUED_BYTES
-from botyard.protocols.rtps.outbox import Outbox, Place
+from botyard.protocols.rtps.outbox import Destination, Outbox
 
 READER = ("127.0.0.1", 7412)
 SUBMESSAGE = bytes(868)
@@ -17,7 +17,7 @@ BUFFER_BYTES = 212_992
 def sent(period: float, count: int, seconds: float) -> tuple[list[tuple[float, int]], int]:
     """When datagrams left, and how long each was, where so many submessages are written in each period; bytes that were left over."""
     outbox = Outbox(bytes(12), (), 0.0)
-    place = outbox.place(READER)  # as long as an endpoint is there, it is kept
+    destination = outbox.destination(READER)  # as long as an endpoint is there, it is kept
     left: list[tuple[float, int]] = []
     steps = 0
     for k in range(round(seconds * 1000.0)):
@@ -26,7 +26,7 @@ def sent(period: float, count: int, seconds: float) -> tuple[list[tuple[float, i
         while steps * period <= now:
             steps += 1
             for _ in range(count):
-                place.add(SUBMESSAGE)
+                destination.add(SUBMESSAGE)
         out: list[tuple[bytes, Address]] = outbox.drain(now)[0]
         left += [(now, len(datagram)) for datagram, _ in out]
     return left, steps * count * len(SUBMESSAGE) - sum(size for _, size in left)
@@ -67,27 +67,27 @@ class Repairs:
     def __init__(self) -> None:
         self.left = 0
 
-    def step(self, place: Place, now: float) -> bool:
+    def step(self, destination: Destination, now: float) -> bool:
         """See `Job`."""
         self.left += 1
-        place.add(b"R" * 400)
+        destination.add(b"R" * 400)
         return True
 
 
 def test_what_was_lost_is_sent_again_while_new_samples_wait() -> None:
     """Else a stream that fills its share of the network would never be repaired: half of the datagrams are for that, well filled."""
     outbox = Outbox(bytes(12), (), 0.0)
-    place = outbox.place(READER)
+    destination = outbox.destination(READER)
     repairs = Repairs()
     left: list[bytes] = []
     for k in range(200):
         now = k * 0.001
         outbox.stamp(now, now)
-        while place._queued < MAX_QUEUED_BYTES // 2:  # it never gets empty
-            place.add(SUBMESSAGE)
+        while destination._queued < MAX_QUEUED_BYTES // 2:  # it never gets empty
+            destination.add(SUBMESSAGE)
         if k == 100:
             for _ in range(300):
-                place.start(repairs)
+                destination.start(repairs)
         left += [datagram for datagram, _ in outbox.drain(now)[0]]
     assert repairs.left == 300
     repaired = [datagram for datagram in left if b"RRRR" in datagram]
@@ -100,11 +100,11 @@ def test_what_waits_is_bounded() -> None:
     """For each address, and for all."""
     outbox = Outbox(bytes(12), (), 0.0)
     outbox.stamp(0.0, 0.0)
-    places = [outbox.place(("127.0.0.1", 1000 + k)) for k in range(100)]
-    for place in places:
+    destinations = [outbox.destination(("127.0.0.1", 1000 + k)) for k in range(100)]
+    for destination in destinations:
         for _ in range(2 * MAX_QUEUED_BYTES // len(SUBMESSAGE)):
-            place.add(SUBMESSAGE)
-    assert max(place._queued for place in places) <= MAX_QUEUED_BYTES
+            destination.add(SUBMESSAGE)
+    assert max(destination._queued for destination in destinations) <= MAX_QUEUED_BYTES
     assert MAX_TOTAL_QUEUED_BYTES - MAX_QUEUED_BYTES < outbox.queued <= MAX_TOTAL_QUEUED_BYTES
     assert outbox.dropped
     for k in range(10_000):

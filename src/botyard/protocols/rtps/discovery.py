@@ -22,12 +22,12 @@ from botyard.protocols.rtps.limits import (
     MAX_PARTICIPANTS,
     MAX_PEER_ENDPOINTS,
 )
-from botyard.protocols.rtps.outbox import Outbox, Place
+from botyard.protocols.rtps.outbox import Destination, Outbox
 from botyard.protocols.rtps.peers import Peer
 from botyard.protocols.rtps.qos import Durability, Qos, mismatch
 from botyard.protocols.rtps.reader import BuiltinReader, Inbox, Reader, Sample, WriterProxy, first_base
 from botyard.protocols.rtps.wire import MalformedError
-from botyard.protocols.rtps.writer import Heralds, InstanceWriter, Writer
+from botyard.protocols.rtps.writer import InstanceWriter, PendingWriters, Writer
 from botyard.protocols.tokenbucket import RateLimit
 
 LEASE_S: Final = 20.0
@@ -69,7 +69,7 @@ class Discovery:
     announce_to : sequence of Address
         The multicast group, and participants that are looked for by unicast.
     domain : int
-    outbox, heralds, inbox, events
+    outbox, pending, inbox, events
         Shared with all endpoints.
     now : float
         s.
@@ -89,7 +89,7 @@ class Discovery:
         announce_to: Sequence[Address],
         domain: int,
         outbox: Outbox,
-        heralds: Heralds,
+        pending: PendingWriters,
         inbox: Inbox,
         events: Events,
         now: float,
@@ -99,7 +99,7 @@ class Discovery:
         self._announce_to = tuple(announce_to)
         self._domain = domain
         self._outbox = outbox
-        self._heralds = heralds
+        self._pending = pending
         self._inbox = inbox
         self._events = events
         self.writers: dict[bytes, Writer[Any]] = {}
@@ -130,7 +130,7 @@ class Discovery:
 
     def _builtin_writer(self, entity: bytes) -> InstanceWriter:
         about = EndpointData(self._prefix + entity, "", "", _BUILTIN_QOS)
-        writer = InstanceWriter(about, self._heralds, KeepInstances())
+        writer = InstanceWriter(about, self._pending, KeepInstances())
         self.writers[entity] = writer
         return writer
 
@@ -297,21 +297,21 @@ class Discovery:
             return
         peer.host = host
         self._greeting.pop(peer, None)
-        place = self._meta_place(peer)
+        destination = self._meta_destination(peer)
         for ours, theirs, bit in _WRITERS:
             if peer.data.builtin & bit:
                 about = EndpointData(peer.prefix + theirs, "", "", _BUILTIN_QOS)
-                self.writers[ours].match(about, place, now)
+                self.writers[ours].match(about, destination, now)
         for ours, theirs, bit in _READERS:
             if peer.data.builtin & bit:
                 about = EndpointData(peer.prefix + theirs, "", "", _BUILTIN_QOS, vendor=peer.data.vendor)
-                self._route(self.readers[ours].match(about, place, now, peer.greetings))
+                self._route(self.readers[ours].match(about, destination, now, peer.greetings))
         self._events.add(EventKind.MET, peer.data.guid, f"participant at {host}, vendor {peer.data.vendor.hex('.')}")
 
-    def _meta_place(self, peer: Peer) -> Place:
+    def _meta_destination(self, peer: Peer) -> Destination:
         address = peer.metatraffic()
-        assert address is not None, "it has proved to be there"
-        return self._outbox.place(address)
+        assert address is not None, "it is verified"
+        return self._outbox.destination(address)
 
     def _changed(self, peer: Peer, data: ParticipantData, number: int, source: Address, now: float) -> None:
         """A participant says something else of itself, such as other addresses."""
@@ -323,18 +323,18 @@ class Discovery:
             self._forget(peer, EventKind.LEFT)
             self._meet(Peer(data, number, now, self._greeted(data, source)), now, len(data.encode()))
             return
-        place = self._meta_place(peer)
+        destination = self._meta_destination(peer)
         for ours, theirs, _ in _WRITERS:
             if peer.prefix + theirs in self.writers[ours].matched:
-                self.writers[ours].move(peer.prefix + theirs, place)
+                self.writers[ours].move(peer.prefix + theirs, destination)
         for ours, theirs, _ in _READERS:
             if peer.prefix + theirs in self.readers[ours].matched:
-                self.readers[ours].move(peer.prefix + theirs, place)
+                self.readers[ours].move(peer.prefix + theirs, destination)
         for endpoint in peer.endpoints.values():
             address = peer.address_of(endpoint)
             for local in self._local.get(endpoint.topic, {}).values():
                 if endpoint.guid in local.matched and address is not None:
-                    local.move(endpoint.guid, self._outbox.place(address))
+                    local.move(endpoint.guid, self._outbox.destination(address))
 
     def disposed(self, prefix: bytes, sample_key: bytes, payload: bytes) -> None:
         """A participant says that it leaves; only it may say so.
@@ -428,12 +428,12 @@ class Discovery:
             text = f"{remote.topic}: no address of it is at {peer.host}, where its participant is"
             self._events.add(EventKind.REFUSED, remote.guid, text)
             return
-        place = self._outbox.place(address)
+        destination = self._outbox.destination(address)
         self._events.add(EventKind.MATCHED, remote.guid, remote.topic)
         if isinstance(local, Writer):
-            local.match(remote, place, self._now)
+            local.match(remote, destination, self._now)
         else:
-            self._route(local.match(remote, place, self._now))
+            self._route(local.match(remote, destination, self._now))
 
     def _route(self, proxy: WriterProxy) -> None:
         self.routes[proxy.guid] = (*self.routes.get(proxy.guid, ()), proxy)

@@ -35,13 +35,13 @@ _MAX_SINGLE: Final = 1024
 class Job(Protocol):
     """Something long to send, of which a part is made whenever the pace allows: a sample in fragments, what a reader has asked for."""
 
-    def step(self, place: Place, now: float) -> bool:
+    def step(self, destination: Destination, now: float) -> bool:
         """Add about a datagram's worth of submessages; whether that was all."""
         ...
 
 
-class Place:
-    """An address, and what waits for it; made by `Outbox.place`.
+class Destination:
+    """An address, and what waits for it; made by `Outbox.destination`.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Place:
     """
 
     __slots__ = (
-        "__weakref__", "_bucket", "_burst_at", "_burst_bytes", "_cost", "_destination", "_full", "_is_job", "_is_jobs_turn", "_made",
+        "__weakref__", "_bucket", "_burst_at", "_burst_bytes", "_cost", "_full", "_is_job", "_is_jobs_turn", "_last_prefix", "_made",
         "_outbox", "_parts", "_queue", "_queued", "_size", "address", "jobs", "limit",
     )  # fmt: skip
 
@@ -63,7 +63,7 @@ class Place:
         self.jobs: deque[Job] = deque()
         self._parts: list[bytes] = []
         self._size = 0
-        self._destination = b""
+        self._last_prefix = b""
         self._full: list[list[bytes]] = []
         self._queue: deque[bytes] = deque()
         self._queued = 0
@@ -75,14 +75,14 @@ class Place:
         self._burst_bytes = 0
         self._cost = 1.0
 
-    def add(self, submessage: bytes, destination: bytes = b"") -> None:
+    def add(self, submessage: bytes, prefix: bytes = b"") -> None:
         """Add a submessage to the current datagram.
 
         Parameters
         ----------
         submessage : bytes
             Its length is a multiple of 4.
-        destination : bytes
+        prefix : bytes
             GUID prefix of the participant that it is for; empty: for all at this address.
         """
         parts = self._parts
@@ -92,17 +92,17 @@ class Place:
             self.flush()
             parts = self._parts
             self._begin(parts)
-        if destination != self._destination:
-            parts.append(info_dst(destination) if destination else INFO_DST_NOBODY)
+        if prefix != self._last_prefix:
+            parts.append(info_dst(prefix) if prefix else INFO_DST_NOBODY)
             self._size += _INFO_DST_BYTES
-            self._destination = destination
+            self._last_prefix = prefix
         parts.append(submessage)
         self._size += len(submessage)
 
     def _begin(self, parts: list[bytes]) -> None:
         parts.append(b"")  # header and timestamp, which the datagram gets when all is sent
         self._size = _HEAD_BYTES
-        self._destination = b""
+        self._last_prefix = b""
         self._outbox.busy[self] = None
 
     def flush(self) -> None:
@@ -209,7 +209,7 @@ class Outbox:
     ----------
     head : bytes
         Header and timestamp of the next datagrams.
-    busy : dict of Place
+    busy : dict of Destination
         Addresses for which something waits.
     queued : int
         Bytes that wait for all addresses.
@@ -222,10 +222,10 @@ class Outbox:
         self._hosts = frozenset(hosts)
         self._now = now
         # an address is forgotten when nothing waits for it and no endpoint is there
-        self._places: WeakValueDictionary[Address, Place] = WeakValueDictionary()
+        self._destinations: WeakValueDictionary[Address, Destination] = WeakValueDictionary()
         self._single: list[tuple[bytes, Address]] = []
         self.head = b""
-        self.busy: dict[Place, None] = {}
+        self.busy: dict[Destination, None] = {}
         self.queued = 0
         self.dropped = 0
 
@@ -239,13 +239,13 @@ class Outbox:
         """Whether an address is one of this host."""
         return host in self._hosts or host.startswith(LOOPBACK_NET)
 
-    def place(self, address: Address) -> Place:
-        """The place of an address."""
-        place = self._places.get(address)
-        if place is None:
+    def destination(self, address: Address) -> Destination:
+        """What waits for an address."""
+        destination = self._destinations.get(address)
+        if destination is None:
             limit = MAX_LOCAL_DATAGRAM_BYTES if self.is_local(address[0]) else MAX_DATAGRAM_BYTES
-            place = self._places[address] = Place(self, address, limit, self._now)
-        return place
+            destination = self._destinations[address] = Destination(self, address, limit, self._now)
+        return destination
 
     def send(self, address: Address, *submessages: bytes) -> None:
         """Send a datagram of its own, without pace: for announcements, which are few and short."""
@@ -258,10 +258,10 @@ class Outbox:
         """Datagrams that may leave now, and when the next ones may, s (infinity: there are none)."""
         out, self._single = self._single, []
         later = float("inf")
-        for place in tuple(self.busy):
-            wait = place.drain(now, out)
+        for destination in tuple(self.busy):
+            wait = destination.drain(now, out)
             if wait > 0.0:
                 later = min(later, now + wait)
             else:
-                del self.busy[place]
+                del self.busy[destination]
         return out, later

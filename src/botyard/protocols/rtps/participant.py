@@ -30,7 +30,7 @@ from botyard.protocols.rtps.peers import Peer
 from botyard.protocols.rtps.qos import Qos
 from botyard.protocols.rtps.reader import Inbox, Reader, Sample
 from botyard.protocols.rtps.wire import ANY, LAYOUTS, LITTLE, Layout, MalformedError
-from botyard.protocols.rtps.writer import Heralds, TopicWriter, Writer
+from botyard.protocols.rtps.writer import PendingWriters, TopicWriter, Writer
 
 SCAN_EVERY_S: Final = 0.05
 """How often writers whose readers have not acknowledged all, and samples in fragments, are looked at, s."""
@@ -92,11 +92,11 @@ class Participant:
         self._outbox = Outbox(prefix, {*hosts, *(host for host, _ in addresses)}, now)
         self._outbox.stamp(now, now + epoch)
         self._callbacks = Callbacks()
-        self._heralds = Heralds(self._callbacks)
+        self._pending = PendingWriters(self._callbacks)
         self._inbox = Inbox(self._events, self._callbacks)
         about = ParticipantData(self.guid, self._addresses, self._addresses, lease=LEASE_S, user_data=user_data)
         self._discovery = Discovery(
-            about, announce_to, domain, self._outbox, self._heralds, self._inbox, self._events, now
+            about, announce_to, domain, self._outbox, self._pending, self._inbox, self._events, now
         )
         self._routes = self._discovery.routes
         self._writers = self._discovery.writers
@@ -138,7 +138,7 @@ class Participant:
         data = self._describe(guids.WRITER_WITHOUT_KEY, topic, type_name, qos, user_data)
         # readers that come later get as many kept samples as the depth says, and no more
         min_age = MIN_KEPT_S if qos.reliable and not qos.is_kept else 0.0
-        writer = TopicWriter(data, self._heralds, KeepLast(qos.depth, min_age), changed)
+        writer = TopicWriter(data, self._pending, KeepLast(qos.depth, min_age), changed)
         self._discovery.add(writer, now)
         self._callbacks.run()
         return writer
@@ -232,12 +232,12 @@ class Participant:
         self.now = now
         self._outbox.stamp(now, now + self.epoch)
         later = self._discovery.due(now)
-        heralds, inbox = self._heralds, self._inbox
+        pending, inbox = self._pending, self._inbox
         if now >= self._scan_at:
             self._scan_at = now + SCAN_EVERY_S
-            for writer in tuple(heralds.waiting):
+            for writer in tuple(pending.unacknowledged):
                 if now >= writer.remind_at and not writer.remind(now):
-                    heralds.waiting.pop(writer, None)
+                    pending.unacknowledged.pop(writer, None)
             for proxy in tuple(inbox.assembling):
                 proxy.give_up_stale(now)
         for proxy, at in tuple(inbox.asking.items()):
@@ -250,12 +250,12 @@ class Participant:
         try:
             self._callbacks.run()
         finally:
-            for writer in tuple(heralds.fresh):
-                writer.herald(now)
-            heralds.fresh.clear()
+            for writer in tuple(pending.written):
+                writer.send_heartbeat(now)
+            pending.written.clear()
             out, paced = self._outbox.drain(now)
             self._out += out
-        if heralds.waiting or inbox.assembling:
+        if pending.unacknowledged or inbox.assembling:
             later = min(later, self._scan_at)
         return min(later, paced, *inbox.asking.values(), INFINITE)
 

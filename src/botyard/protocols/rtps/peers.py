@@ -94,7 +94,7 @@ class Peer:
         return _of_host(self.data.metatraffic, self.host)
 
     def address_of(self, endpoint: EndpointData) -> Address | None:
-        """Where an endpoint is sent to: at the host where its participant has proved to be."""
+        """Where an endpoint is sent to: at the host that its participant was verified at."""
         return _of_host(endpoint.locators, self.host) or _of_host(self.data.default, self.host)
 
     def is_expired(self, now: float) -> bool:

@@ -20,7 +20,7 @@ from botyard.protocols.rtps.limits import (
     MAX_SET_BITS,
     MAX_TOTAL_HELD_BYTES,
 )
-from botyard.protocols.rtps.outbox import Place
+from botyard.protocols.rtps.outbox import Destination
 from botyard.protocols.rtps.parameters import Identity, InlineQos
 
 ASK_AFTER_S: Final = 0.005
@@ -108,7 +108,7 @@ class WriterProxy:
     reader : Reader
     guid : bytes
         The writer's.
-    place : Place
+    destination : Destination
         Where it is asked.
     next : int
         Lowest number that is neither delivered nor irrelevant; 0: not known before its first HEARTBEAT.
@@ -121,28 +121,17 @@ class WriterProxy:
     """
 
     __slots__ = (
-        "_acks",
-        "_asked",
-        "_beats",
-        "_held_bytes",
-        "_vendor",
-        "assemblies",
-        "entity",
-        "guid",
-        "held",
-        "is_reliable",
-        "last",
-        "next",
-        "place",
-        "prefix",
-        "reader",
+        "_acks", "_asked", "_beats", "_held_bytes", "_vendor", "assemblies", "destination", "entity", "guid", "held", "is_reliable", "last",
+        "next", "prefix", "reader",
     )  # fmt: skip
 
-    def __init__(self, reader: Reader, writer: EndpointData, place: Place, is_reliable: bool, acks: int) -> None:
+    def __init__(
+        self, reader: Reader, writer: EndpointData, destination: Destination, is_reliable: bool, acks: int
+    ) -> None:
         self.reader = reader
         self.guid, self.prefix, self.entity = writer.guid, writer.guid[:12], writer.guid[12:]
         self._vendor = writer.vendor
-        self.place = place
+        self.destination = destination
         self.is_reliable = is_reliable
         self.next = self.last = 0
         self.held: dict[int, Sample | None] = {}
@@ -253,7 +242,9 @@ class WriterProxy:
     def _answer(self, missing: tuple[int, ...] | list[int], is_final: bool) -> None:
         self._acks = self._acks % wire.MAX_COUNT + 1
         base = self.next or first_base(self._vendor)
-        self.place.add(wire.acknack(self.reader.entity, self.entity, base, missing, self._acks, is_final), self.prefix)
+        self.destination.add(
+            wire.acknack(self.reader.entity, self.entity, base, missing, self._acks, is_final), self.prefix
+        )
 
     def greet(self, now: float) -> None:
         """Tell the writer that we are here; again until it answers."""
@@ -281,7 +272,7 @@ class WriterProxy:
             fragments = assembly.missing()
             self._acks = self._acks % wire.MAX_COUNT + 1
             nack = wire.nack_frag(self.reader.entity, self.entity, number, fragments, self._acks)
-            self.place.add(nack, self.prefix)
+            self.destination.add(nack, self.prefix)
         return now + ASK_AGAIN_AFTER_S * (1 << self._asked - 1)
 
     # -- fragments
@@ -392,10 +383,10 @@ class Reader:
         self.changed = changed
         self._proxies: dict[bytes, WriterProxy] = {}
 
-    def match(self, writer: EndpointData, place: Place, now: float, acks: int = 0) -> WriterProxy:
+    def match(self, writer: EndpointData, destination: Destination, now: float, acks: int = 0) -> WriterProxy:
         """A writer has come; `acks`: ACKNACKs that it has been sent before."""
         is_reliable = writer.qos.reliable and self.data.qos.reliable
-        proxy = self._proxies[writer.guid] = WriterProxy(self, writer, place, is_reliable, acks)
+        proxy = self._proxies[writer.guid] = WriterProxy(self, writer, destination, is_reliable, acks)
         self.matched[writer.guid] = writer
         proxy.greet(now)
         self.inbox.callbacks.add(self.changed)
@@ -417,9 +408,9 @@ class Reader:
             self.inbox.callbacks.add(self.changed)
         return proxy
 
-    def move(self, guid: bytes, place: Place) -> None:
+    def move(self, guid: bytes, destination: Destination) -> None:
         """A writer has another address."""
-        self._proxies[guid].place = place
+        self._proxies[guid].destination = destination
 
     def close(self) -> None:
         """Take nothing more."""

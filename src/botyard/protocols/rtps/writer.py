@@ -23,7 +23,7 @@ from botyard.protocols.rtps.limits import (
     RESEND_BURST_BYTES,
     RESEND_BYTES_PER_S,
 )
-from botyard.protocols.rtps.outbox import Place
+from botyard.protocols.rtps.outbox import Destination
 from botyard.protocols.rtps.wire import ANY
 from botyard.protocols.tokenbucket import TokenBucket
 
@@ -39,21 +39,21 @@ H = TypeVar("H", bound=History)
 
 
 @dataclass(slots=True)
-class Heralds:
-    """Writers that have something to say.
+class PendingWriters:
+    """Writers of a participant with samples to announce, and callbacks that are due.
 
     Attributes
     ----------
-    fresh : dict of Writer
+    written : dict of Writer
         They have written since the last datagrams left.
-    waiting : dict of Writer
+    unacknowledged : dict of Writer
         Readers have not acknowledged all.
     callbacks : Callbacks
     """
 
     callbacks: Callbacks
-    fresh: dict[Writer[Any], None] = field(default_factory=dict)
-    waiting: dict[Writer[Any], None] = field(default_factory=dict)
+    written: dict[Writer[Any], None] = field(default_factory=dict)
+    unacknowledged: dict[Writer[Any], None] = field(default_factory=dict)
 
 
 class ReaderProxy:
@@ -61,7 +61,7 @@ class ReaderProxy:
 
     Attributes
     ----------
-    place : Place
+    destination : Destination
         Where it is sent to.
     start : int
         Samples up to this number are not for it.
@@ -80,13 +80,15 @@ class ReaderProxy:
     """
 
     __slots__ = (
-        "acked", "bucket", "count", "entity", "fragment_count", "guid", "is_reliable", "is_served", "joined", "place", "prefix",
+        "acked", "bucket", "count", "destination", "entity", "fragment_count", "guid", "is_reliable", "is_served", "joined", "prefix",
         "requested", "sent", "start", "unanswered", "wanted",
     )  # fmt: skip
 
-    def __init__(self, guid: bytes, place: Place, is_reliable: bool, start: int, last: int, now: float) -> None:
+    def __init__(
+        self, guid: bytes, destination: Destination, is_reliable: bool, start: int, last: int, now: float
+    ) -> None:
         self.guid, self.prefix, self.entity = guid, guid[:12], guid[12:]
-        self.place = place
+        self.destination = destination
         self.is_reliable = is_reliable
         self.start = self.acked = start
         self.joined = last
@@ -129,7 +131,7 @@ class Writer(Generic[H]):
     def __init__(
         self,
         data: EndpointData,
-        heralds: Heralds,
+        pending: PendingWriters,
         history: H,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
@@ -139,13 +141,13 @@ class Writer(Generic[H]):
         self.number = 0
         self.matched: dict[bytes, EndpointData] = {}
         self.changed = changed
-        self._heralds = heralds
+        self._pending = pending
         self._history = history
         self._keeps = data.qos.is_kept
         self._proxies: dict[bytes, ReaderProxy] = {}
-        self._places: tuple[Place, ...] = ()
+        self._destinations: tuple[Destination, ...] = ()
         self._reliable: tuple[ReaderProxy, ...] = ()
-        self._reliable_places: tuple[Place, ...] = ()
+        self._reliable_destinations: tuple[Destination, ...] = ()
         self._pair = ANY + self.entity
         self._max_data = MAX_DATA_BYTES
         self._broadcast = 0
@@ -153,7 +155,7 @@ class Writer(Generic[H]):
         self._demand_at = 0.0
         self._reminded = 0
         self.remind_at = 0.0
-        self._sending: set[tuple[Place, int]] = set()
+        self._sending: set[tuple[Destination, int]] = set()
 
     @property
     def is_wanted(self) -> bool:
@@ -167,11 +169,11 @@ class Writer(Generic[H]):
 
     # -- readers come and go
 
-    def match(self, reader: EndpointData, place: Place, now: float) -> None:
+    def match(self, reader: EndpointData, destination: Destination, now: float) -> None:
         """A reader has come."""
         is_reliable = reader.qos.reliable and self.data.qos.reliable
         start = 0 if self._keeps and reader.qos.is_kept else self.number
-        proxy = ReaderProxy(reader.guid, place, is_reliable, start, self.number, now)
+        proxy = ReaderProxy(reader.guid, destination, is_reliable, start, self.number, now)
         self._proxies[reader.guid] = proxy
         self.matched[reader.guid] = reader
         self._arrange()
@@ -179,7 +181,7 @@ class Writer(Generic[H]):
             self._heartbeat(proxy)
             if proxy.acked < self.number:
                 self._wait(now)
-        self._heralds.callbacks.add(self.changed)
+        self._pending.callbacks.add(self.changed)
 
     def unmatch(self, guid: bytes) -> None:
         """A reader has gone."""
@@ -190,12 +192,12 @@ class Writer(Generic[H]):
             self._arrange()
             self._progress()
             if not self._reliable:
-                self._heralds.waiting.pop(self, None)
-            self._heralds.callbacks.add(self.changed)
+                self._pending.unacknowledged.pop(self, None)
+            self._pending.callbacks.add(self.changed)
 
-    def move(self, guid: bytes, place: Place) -> None:
+    def move(self, guid: bytes, destination: Destination) -> None:
         """A reader has another address."""
-        self._proxies[guid].place = place
+        self._proxies[guid].destination = destination
         self._arrange()
 
     def close(self) -> None:
@@ -204,17 +206,17 @@ class Writer(Generic[H]):
         for guid in tuple(self._proxies):
             self.unmatch(guid)
         self._history.clear()
-        self._heralds.fresh.pop(self, None)
-        self._heralds.waiting.pop(self, None)
+        self._pending.written.pop(self, None)
+        self._pending.unacknowledged.pop(self, None)
 
     def _arrange(self) -> None:
         proxies = self._proxies.values()
-        self._places = tuple({p.place: None for p in proxies})
+        self._destinations = tuple({p.destination: None for p in proxies})
         self._reliable = tuple(p for p in proxies if p.is_reliable)
-        self._reliable_places = tuple({p.place: None for p in self._reliable})
-        is_local = bool(self._places) and all(p.limit >= MAX_LOCAL_DATAGRAM_BYTES for p in self._places)
+        self._reliable_destinations = tuple({p.destination: None for p in self._reliable})
+        is_local = bool(self._destinations) and all(p.limit >= MAX_LOCAL_DATAGRAM_BYTES for p in self._destinations)
         self._max_data = MAX_LOCAL_DATA_BYTES if is_local else MAX_DATA_BYTES
-        self._sending = {entry for entry in self._sending if entry[0] in self._places}
+        self._sending = {entry for entry in self._sending if entry[0] in self._destinations}
 
     # -- writing
 
@@ -250,13 +252,13 @@ class Writer(Generic[H]):
         """To all readers."""
         self._broadcast = self.number
         if isinstance(sample, Fragmented):
-            for place in self._places:
-                self._send_fragments(place, b"", ANY, self.number, sample)
+            for destination in self._destinations:
+                self._send_fragments(destination, b"", ANY, self.number, sample)
         else:
-            for place in self._places:
-                place.add(sample)
+            for destination in self._destinations:
+                destination.add(sample)
         if self._reliable:
-            self._heralds.fresh[self] = None
+            self._pending.written[self] = None
 
     def write_to(self, guid: bytes, payload: bytes, now: float, inline: bytes = b"") -> bool:
         """Send a sample to one reader; for all others its number is irrelevant. False: that reader is not matched."""
@@ -269,12 +271,12 @@ class Writer(Generic[H]):
         self._keep(Directed(sample, guid), now)
         if before < self.number - 1:  # those between were for others
             gap = wire.gap(proxy.entity, self.entity, before + 1, self.number)
-            proxy.place.add(gap, proxy.prefix)
+            proxy.destination.add(gap, proxy.prefix)
         proxy.wanted = self.number
         if isinstance(sample, Fragmented):
-            self._send_fragments(proxy.place, proxy.prefix, proxy.entity, self.number, sample)
+            self._send_fragments(proxy.destination, proxy.prefix, proxy.entity, self.number, sample)
         else:
-            proxy.place.add(sample, proxy.prefix)
+            proxy.destination.add(sample, proxy.prefix)
             if proxy.is_reliable:
                 self._heartbeat(proxy)
         if proxy.is_reliable:
@@ -282,17 +284,17 @@ class Writer(Generic[H]):
         return True
 
     def _send_fragments(
-        self, place: Place, destination: bytes, reader: bytes, number: int, sample: Fragmented, only: list[int] | None = None
+        self, destination: Destination, prefix: bytes, reader: bytes, number: int, sample: Fragmented, only: list[int] | None = None
     ) -> None:  # fmt: skip
-        if (place, number) not in self._sending:
-            self._sending.add((place, number))
-            place.start(_FragmentJob(self, number, sample, destination, reader, only))
+        if (destination, number) not in self._sending:
+            self._sending.add((destination, number))
+            destination.start(_FragmentJob(self, number, sample, prefix, reader, only))
 
-    def fragments_sent(self, place: Place, number: int) -> None:
+    def fragments_sent(self, destination: Destination, number: int) -> None:
         """All fragments of a sample have left for an address: now its readers may say what they lack."""
-        self._sending.discard((place, number))
+        self._sending.discard((destination, number))
         for proxy in self._reliable:
-            if proxy.place is place and proxy.acked < number and proxy.start < number:
+            if proxy.destination is destination and proxy.acked < number and proxy.start < number:
                 self._heartbeat(proxy)
 
     # -- heartbeats
@@ -305,7 +307,7 @@ class Writer(Generic[H]):
         """Demand an answer of one reader."""
         first = max(self._history.first(self.number), proxy.start + 1)
         submessage = wire.heartbeat(proxy.entity, self.entity, first, self.number, self._next_count())
-        proxy.place.add(submessage, proxy.prefix)
+        proxy.destination.add(submessage, proxy.prefix)
         proxy.unanswered += 1
 
     def greeting(self, reader: bytes) -> bytes:
@@ -315,9 +317,9 @@ class Writer(Generic[H]):
     def _wait(self, now: float) -> None:
         self._reminded = 0
         self.remind_at = now + REMIND_AFTER_S
-        self._heralds.waiting[self] = None
+        self._pending.unacknowledged[self] = None
 
-    def herald(self, now: float) -> None:
+    def send_heartbeat(self, now: float) -> None:
         """Add a HEARTBEAT to the datagrams of samples that are about to leave."""
         is_demanding = now >= self._demand_at
         if is_demanding:
@@ -326,9 +328,9 @@ class Writer(Generic[H]):
                 proxy.unanswered += 1
         first = self._history.first(self.number)
         submessage = wire.heartbeat(ANY, self.entity, first, self.number, self._next_count(), not is_demanding)
-        for place in self._reliable_places:
-            if (place, self.number) not in self._sending:
-                place.add(submessage)
+        for destination in self._reliable_destinations:
+            if (destination, self.number) not in self._sending:
+                destination.add(submessage)
         self._wait(now)
 
     def remind(self, now: float) -> bool:
@@ -337,7 +339,7 @@ class Writer(Generic[H]):
         self.remind_at = now + min(REMIND_AFTER_S * (1 << min(self._reminded, 8)), REMIND_AT_MOST_S)
         lacking = [p for p in self._reliable if p.acked < max(self._broadcast, p.wanted)]
         for proxy in lacking:
-            if not any(place is proxy.place for place, _ in self._sending):
+            if not any(destination is proxy.destination for destination, _ in self._sending):
                 self._heartbeat(proxy)
         return bool(lacking)
 
@@ -372,7 +374,7 @@ class Writer(Generic[H]):
     def _serve(self, proxy: ReaderProxy) -> None:
         if proxy.requested and not proxy.is_served:
             proxy.is_served = True
-            proxy.place.start(_ResendJob(self, proxy))
+            proxy.destination.start(_ResendJob(self, proxy))
 
     def nack_frag(self, guid: bytes, said: wire.NackFrag, now: float) -> None:
         """A NACK_FRAG of a reader: at most 256 fragments are sent again."""
@@ -386,7 +388,7 @@ class Writer(Generic[H]):
             return
         wanted = [n for n in said.fragments if n <= kept.count][:MAX_FRAGMENTS_AGAIN]
         if wanted and proxy.may_have(said.number, len(wanted) * kept.fragment_size, now):
-            self._send_fragments(proxy.place, proxy.prefix, proxy.entity, said.number, kept, wanted)
+            self._send_fragments(proxy.destination, proxy.prefix, proxy.entity, said.number, kept, wanted)
 
     def sample_for(self, proxy: ReaderProxy, number: int) -> bytes | Fragmented | None:
         """A kept sample; None: it is irrelevant for that reader."""
@@ -406,33 +408,35 @@ class Writer(Generic[H]):
             number += 1
         return self.number + 1
 
-    def resend(self, proxy: ReaderProxy, number: int, place: Place, now: float) -> int:
+    def resend(self, proxy: ReaderProxy, number: int, destination: Destination, now: float) -> int:
         """Send a sample, or that there is none, to a reader that asks for it; bytes, and 0 if it may have no more now."""
         kept = self.sample_for(proxy, number)
         if kept is None:
             base = self.irrelevant_until(proxy, number)
             while proxy.requested and proxy.requested[-1] < base:
                 proxy.requested.pop()
-            place.add(wire.gap(proxy.entity, self.entity, number, base), proxy.prefix)
+            destination.add(wire.gap(proxy.entity, self.entity, number, base), proxy.prefix)
             return _HEADS_BYTES
         if isinstance(kept, Fragmented):
-            if (place, number) not in self._sending:
+            if (destination, number) not in self._sending:
                 if not proxy.may_have(number, len(kept), now):
                     return 0
                 others = (p for p in self._proxies.values() if p.prefix == proxy.prefix)
                 reader = ANY if all(p.start < number for p in others) else proxy.entity
-                self._send_fragments(place, proxy.prefix, reader, number, kept)
+                self._send_fragments(destination, proxy.prefix, reader, number, kept)
             return _HEADS_BYTES
         if not proxy.may_have(number, len(kept), now):
             return 0
         # named, for another reader there may have come too late to have it
-        place.add(wire.for_reader(kept, proxy.entity), proxy.prefix)
+        destination.add(wire.for_reader(kept, proxy.entity), proxy.prefix)
         return len(kept)
 
     def resent(self, proxy: ReaderProxy) -> None:
         """A reader has got what it asked for."""
         proxy.is_served = False
-        if self._proxies.get(proxy.guid) is proxy and not any(place is proxy.place for place, _ in self._sending):
+        if self._proxies.get(proxy.guid) is proxy and not any(
+            destination is proxy.destination for destination, _ in self._sending
+        ):
             self._heartbeat(proxy)
 
     def is_kept(self, number: int, sample: Fragmented) -> bool:
@@ -501,12 +505,12 @@ class _ResendJob:
     def __init__(self, writer: Writer[H], proxy: ReaderProxy) -> None:
         self._writer, self._proxy = writer, proxy
 
-    def step(self, place: Place, now: float) -> bool:
+    def step(self, destination: Destination, now: float) -> bool:
         """See `Job`."""
         writer, proxy = self._writer, self._proxy
-        room = place.limit - _HEADS_BYTES
+        room = destination.limit - _HEADS_BYTES
         while proxy.requested and room > 0:
-            size = writer.resend(proxy, proxy.requested.pop(), place, now)
+            size = writer.resend(proxy, proxy.requested.pop(), destination, now)
             if size == 0:  # it will ask again
                 proxy.requested.clear()
             room -= size
@@ -520,26 +524,26 @@ class _FragmentJob:
     """The fragments of a sample, all or some."""
 
     def __init__(
-        self, writer: Writer[H], number: int, sample: Fragmented, destination: bytes, reader: bytes, only: list[int] | None
+        self, writer: Writer[H], number: int, sample: Fragmented, prefix: bytes, reader: bytes, only: list[int] | None
     ) -> None:  # fmt: skip
         self._writer, self._number, self._sample = writer, number, sample
-        self._destination = destination
+        self._prefix = prefix
         self._pair = reader + writer.entity
         self._fragments: Iterator[int] = iter(only if only is not None else range(1, sample.count + 1))
 
-    def step(self, place: Place, now: float) -> bool:
+    def step(self, destination: Destination, now: float) -> bool:
         """See `Job`."""
         sample = self._sample
         size, payload = sample.fragment_size, sample.payload
         if not self._writer.is_kept(self._number, sample):  # a newer one has taken its place
-            self._writer.fragments_sent(place, self._number)
+            self._writer.fragments_sent(destination, self._number)
             return True
-        for _ in range(max(1, (place.limit - _HEADS_BYTES) // (size + _HEADS_BYTES))):
+        for _ in range(max(1, (destination.limit - _HEADS_BYTES) // (size + _HEADS_BYTES))):
             fragment = next(self._fragments, 0)
             if not fragment:
-                self._writer.fragments_sent(place, self._number)
+                self._writer.fragments_sent(destination, self._number)
                 return True
             part = payload[(fragment - 1) * size : fragment * size]
             submessage = wire.data_frag(self._pair, self._number, fragment, size, len(payload), part, sample.inline)
-            place.add(submessage, self._destination)
+            destination.add(submessage, self._prefix)
         return False
