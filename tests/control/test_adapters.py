@@ -32,6 +32,7 @@ from botyard.protocols.ros_messages.types import Types, types
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.sim.commands import Commands
+from botyard.sim.recordings import Recording
 from botyard.sim.simulation import Robot, Simulation
 from tests.protocols.lines import Client, named
 
@@ -120,7 +121,8 @@ def test_the_page(asked: set[str]) -> None:
             msg.OdometryErrors(name="ann", on=False), msg.Reset(), msg.Add(model="p3dx"), msg.Add(model="p3dx", count=2),
             msg.Clone(names=["ann"]), msg.Remove(names=["nobody"]), msg.Undo(), msg.Redo(),
             msg.LoadMap(name="office"), msg.LoadMap(name=""), msg.Reload(),
-            msg.Snapshot(), msg.Interface(name="pioneer", on=True), msg.Exit(),
+            msg.Snapshot(), msg.StartRecording(), msg.SaveRecording(), msg.StopRecording(),
+            msg.Interface(name="pioneer", on=True), msg.Exit(),
         ]  # fmt: skip
         assert {type(r) for r in requests} == page.OPERATIONS.keys(), "all that are operations"
         for request in requests:
@@ -221,7 +223,7 @@ def test_ambf(asked: set[str]) -> None:
 
 
 def test_python() -> None:
-    rooms = {c.__name__: c for c in (Simulation, Robot, Commands)}
+    rooms = {c.__name__: c for c in (Simulation, Robot, Commands, Recording)}
     for operation, method in python.PYTHON.items():
         room, _, name = method.partition(".")
         assert callable(getattr(rooms[room], name)), operation

@@ -18,6 +18,7 @@ import { Panels } from "./stores/panels.svelte";
 import type { Download, Fetch } from "./stores/ports";
 import { Probe } from "./stores/probe.svelte";
 import { Readouts } from "./stores/readouts.svelte";
+import { Recording } from "./stores/recording";
 import { Roster } from "./stores/roster.svelte";
 import { Selection } from "./stores/selection.svelte";
 import { Session } from "./stores/session.svelte";
@@ -75,6 +76,7 @@ export class App implements Subjects {
   readonly commands: Commands;
   readonly touch: Touch;
   readonly undo: Undo;
+  readonly recording: Recording;
   private pendingSchema: Schema | null = null;
 
   constructor(
@@ -98,6 +100,7 @@ export class App implements Subjects {
     const viewpoint = (this.viewpoint = new Viewpoint(camera, world, redraw));
     this.tools = new Tools(world, camera, session, notices, redraw);
     const undo = (this.undo = new Undo(session, notices));
+    this.recording = new Recording(session, notices);
     this.drag = new Drag(world, roster, session, redraw, undo, notices);
     this.driving = new Driving(selection, roster, session, notices, (command) => connection.request({ type: "drive", ...command }));
     this.fleet = new Fleet(selection, roster, session, notices, (request) => connection.request(request), undo.group);

@@ -16,6 +16,7 @@ from botyard.app.compose import Parts, compose
 from botyard.app.interfaces import begin_interfaces
 from botyard.app.options import RobotChoice, RunOptions
 from botyard.app.served import Run
+from botyard.errors import CommandLineError
 from botyard.formats.models import resource_folders
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
@@ -149,6 +150,8 @@ async def open_interfaces(
             "robots can be commanded by anybody who can reach %s: the Pioneer protocol has no passwords",
             o.bind_to_address,
         )
+    _record(parts, o)
+    stack.callback(parts.recordings.close)
     run = Run(parts, o, ports, kept)
     if o.log_timing_stats is not None:
         from botyard.servers.metrics import TimingLog
@@ -156,6 +159,32 @@ async def open_interfaces(
         stack.callback(TimingLog(parts.yard, o.log_timing_stats).close)
     await begin_interfaces(stack, run)
     return run
+
+
+def _record(parts: Parts, o: RunOptions) -> None:
+    """Begin to record, as the options say. CommandLineError: the file cannot be written."""
+    if o.record is None:
+        return
+    from botyard.recording.beginning import choose
+
+    path = Path(o.record)
+    while o.restarting_after_crash and path.exists():  # what led to the crash is kept
+        path = path.with_stem(f"{path.stem}_again")
+    choices = choose(
+        topics=o.record_topic or None,
+        robots=o.record_robot or ("*",),
+        rate=o.record_rate,
+        split_mb=o.record_split,
+        split=o.record_split_time,
+        last=o.record_last,
+        on_stall=o.record_on_stall,
+        overwrite=o.force,
+        patient=o.fast,
+    )
+    try:
+        parts.recordings.begin(path, choices)
+    except OSError as error:
+        raise CommandLineError(f"--record: cannot write {path}: {error.strerror}") from None
 
 
 def about(yard: Yard) -> str:

@@ -77,6 +77,23 @@ def check_options(o: RunOptions) -> None:
         raise CommandLineError("--gui-token off: only on this machine; with --gui-address the page needs a token")
     check_can_be_written("--snapshot", o.snapshot, force=o.force)
     check_can_be_written("--save-scenario", o.save_scenario, force=o.force)
+    check_can_be_written("--record", o.record, force=o.force)
+    for option, value in (
+        ("--record-topic", o.record_topic),
+        ("--record-robot", o.record_robot),
+        ("--record-rate", o.record_rate),
+        ("--record-split", o.record_split),
+        ("--record-split-time", o.record_split_time),
+        ("--record-last", o.record_last),
+    ):
+        if value not in (None, ()) and o.record is None:
+            raise CommandLineError(f"{option}: only with --record")
+    if o.record_on_stall and o.record_last is None:
+        raise CommandLineError("--record-on-stall: only with --record-last")
+    if o.record_last is not None and (o.record_split is not None or o.record_split_time is not None):
+        raise CommandLineError(
+            "--record-last: what is kept in memory is not split (--record-split, --record-split-time)"
+        )
     if o.record_packets is not None:
         from botyard.servers.packetlog import BEGINS
 

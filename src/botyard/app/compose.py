@@ -23,6 +23,7 @@ from botyard.servers.lockstep import Lockstep
 from botyard.servers.maploading import MapLoader
 from botyard.servers.masskernels import mass_kernels
 from botyard.servers.pictures import Pictures
+from botyard.servers.recordings import Recordings
 from botyard.servers.threads import LoopHost
 from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
@@ -42,6 +43,10 @@ class Parts:
         Robots and their ports, interfaces.
     maps : MapLoader
         Loads maps.
+    pictures : Pictures
+        Draws the world.
+    recordings : Recordings
+        Records the run.
     lockstep : Lockstep
         Lockstep: steps the world for clients.
     work : LoopHost
@@ -53,6 +58,7 @@ class Parts:
     yard: Yard
     maps: MapLoader
     pictures: Pictures
+    recordings: Recordings
     lockstep: Lockstep
     work: LoopHost
 
@@ -60,6 +66,7 @@ class Parts:
         """Close the ports, and cancel background jobs."""
         self.maps.close()
         self.pictures.close()
+        self.recordings.close()
         self.lockstep.close()
         self.yard.close()
 
@@ -106,7 +113,7 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     folders, reading, limits
         See `MapLoader`.
     pictures : Path
-        Folder of pictures.
+        Folder of pictures and recordings that clients ask for.
     rotate_logs : callable, optional
         Begins a new log file; None: the log goes to no file.
     watchdog : float
@@ -122,6 +129,7 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     control.stepper = lockstep = Lockstep(hub, watchdog)
     control.maps = maps = MapLoader(sim, work, folders=folders, options=reading, limits=limits)
     control.painter = painter = Pictures(sim, work, pictures, limits)
+    control.recordings = recordings = Recordings(sim, work, pictures, lambda: interval is None)
     if rotate_logs is not None:
         control.logs = LogFiles(rotate_logs, time.monotonic)
     yard = Yard(
@@ -135,7 +143,7 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
         program=program,
     )
     maps.populate = yard.receive
-    return Parts(hub, control, yard, maps, painter, lockstep, work)
+    return Parts(hub, control, yard, maps, painter, recordings, lockstep, work)
 
 
 __all__ = ["Parts", "compose"]

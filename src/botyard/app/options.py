@@ -240,8 +240,8 @@ class RunOptions:
     )
     force: bool = option(
         WORLD, "--force", kind=Flag(), world=False, serve=True,
-        help="Let --snapshot, --save-scenario and --record-packets replace files that botyard did not write.",
-        about="Let `record_packets` replace a file that botyard did not write.",
+        help="Let --snapshot, --save-scenario, --record and --record-packets replace files that botyard did not write.",
+        about="Let `record` and `record_packets` replace files that botyard did not write.",
     )
 
     # -- Robots
@@ -630,6 +630,45 @@ class RunOptions:
     record_packets: str | None = option(
         OPERATION, "--record-packets", world=False, serve=True, metavar="FILE",
         help="Record all bytes between clients and robots; botyard packets FILE prints them in words, and plays them (--play).",
+        about="Record all bytes between clients and robots; ``botyard packets FILE`` prints them in words, and plays them.",
+    )
+    record: str | None = option(
+        OPERATION, "--record", world=False, serve=True, metavar="FILE",
+        help="Record the run to an MCAP file, for Foxglove, PlotJuggler and ros2 bag, and to be repeated.",
+    )
+    record_topic: tuple[str, ...] = option(
+        OPERATION, "--record-topic", many=True, world=False, serve="record_topics", metavar="PATTERN",
+        help="Record the topics that fit, such as /bob/*, and start their sensors. Repeatable. "
+        "[default: odometry, poses, commands, transforms, map, log, scans that somebody reads]",
+        about="Record the topics that fit, such as ``/bob/*``, and start their sensors, instead of the usual ones.",
+    )
+    record_robot: tuple[str, ...] = option(
+        OPERATION, "--record-robot", many=True, world=False, serve="record_robots", metavar="PATTERN",
+        help="Record the robots whose names fit. Repeatable. [default: all]",
+        about="Record the robots whose names fit; all if there is no pattern.",
+    )
+    record_rate: float | None = option(
+        OPERATION, "--record-rate", kind=Real(0), world=False, serve=True, metavar="HZ",
+        help="Most messages of a topic for each simulated second; 0: one for each step. "
+        "[default: transforms 5, odometry and poses 2, else 10]",
+    )
+    record_split: float | None = option(
+        OPERATION, "--record-split", kind=Real(0, above=True), world=False, serve=True, metavar="MB",
+        help="Begin another file after so many megabytes.",
+    )
+    record_split_time: float | None = option(
+        OPERATION, "--record-split-time", kind=Real(0, above=True), world=False, serve=True, metavar="S",
+        help="Begin another file after so much simulated time.",
+    )
+    record_last: float | None = option(
+        OPERATION, "--record-last", kind=Real(0, 86400, above=True), world=False, serve=True, metavar="S",
+        help="Keep only so much simulated time in memory; the page and ROS save it, and a robot that stalls (--record-on-stall).",
+        about="Keep only so much simulated time in memory, until `SaveRecording` or a robot that stalls saves it.",
+    )
+    record_on_stall: bool = option(
+        OPERATION, "--record-on-stall", kind=Flag(), world=False, serve=True,
+        help="Save what --record-last keeps two seconds after a robot has stalled.",
+        about="Save what `record_last` keeps two seconds after a robot has stalled.",
     )
     json: bool = option(
         OPERATION, "--json", kind=Flag(), world=False, serve=False,

@@ -37,6 +37,7 @@ from botyard.control.driving import (
 from botyard.control.entities import SetBodyInfo, SetBodyState
 from botyard.control.lifecycle import LoadWorld, Stop, UnloadWorld
 from botyard.control.operation import OPERATIONS, Operation
+from botyard.control.recording import SaveRecording, StartRecording, StopRecording
 from botyard.control.time import HoldTime, Pause, Resume, SetSpeed, Step, StepNow, Throttle
 from botyard.control.undo import Redo, Undo
 from botyard.control.world import (
@@ -55,6 +56,7 @@ __all__ = [
     "OPERATIONS", "USER", "AddEach", "AddRobot", "AddRobots", "AddedRobots", "Caller", "ClearMap", "CloneRobots", "CommandDevice",
     "Control", "Done", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "Level", "LoadMap", "LoadWorld", "MoveJoystick",
     "Operation", "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "Redo", "ReloadMap", "Remove", "Reset", "Resume", "RotateLog",
-    "SendMap", "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step",
-    "StepNow", "Stop", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle", "Undo", "UnloadWorld", "WritePicture",
+    "SaveRecording", "SendMap", "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost", "SetOdometryErrors",
+    "SetSpeed", "StartRecording", "Step", "StepNow", "Stop", "StopRecording", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle",
+    "Undo", "UnloadWorld", "WritePicture",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Generator, Hashable, Mapping, S
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from botyard.control.caller import Caller
 from botyard.feed import Subject
@@ -289,6 +289,38 @@ class Painter(Protocol):
         ...
 
 
+class Recorded(NamedTuple):
+    """A recording in progress: its first file, and the simulated time that it keeps in memory until it is saved, s (0: all is written)."""
+
+    path: Path
+    last: float
+
+
+class Recordings(Protocol):
+    """Records the run (`botyard.servers.recordings`), one recording at a time."""
+
+    @property
+    def present(self) -> Recorded | None:
+        """What is being recorded; None: nothing."""
+        ...
+
+    def start(self, name: str, last: float) -> Path:
+        """Begin to record, next to the log file; the name may set the stem of the file, whose path is returned.
+
+        `last`: keep only so much simulated time, s, until it is saved; 0: write all. WorldError: something is being recorded, or the file
+        cannot be written.
+        """
+        ...
+
+    def stop(self) -> Future[Path]:
+        """End the recording; the future is done when all is written. WorldError: nothing is being recorded."""
+        ...
+
+    def save(self, name: str) -> Future[Path]:
+        """Write what is kept in memory; see `start`. WorldError: nothing is kept."""
+        ...
+
+
 class LogKeeper(Protocol):
     """Rotates the log."""
 
@@ -318,6 +350,6 @@ class UndoLog(Protocol):
 
 
 __all__ = [
-    "Background", "Clock", "Grounds", "Host", "Listener", "LogKeeper", "Maps", "Painter", "Portions", "Replaced", "RunLoop", "Stepper",
-    "UndoLog",
+    "Background", "Clock", "Grounds", "Host", "Listener", "LogKeeper", "Maps", "Painter", "Portions", "Recorded", "Recordings", "Replaced",
+    "RunLoop", "Stepper", "UndoLog",
 ]  # fmt: skip

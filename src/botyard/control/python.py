@@ -36,6 +36,9 @@ PYTHON: Final[Mapping[str, str]] = {
     "TakeBodies": "Simulation.push",
     "TakeRobot": "Robot.port",
     "UnloadWorld": "Simulation.replace_scene",
+    "SaveRecording": "Recording.save",
+    "StartRecording": "Simulation.record",
+    "StopRecording": "Recording.close",
     "WritePicture": "Simulation.render",
 }
 """Operations and the methods of the public API that do the same."""

@@ -39,7 +39,6 @@ import numpy as np
 from botyard.engine.commands import SetVelocity
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import NotNowError, StateError
-from botyard.listeners import Listeners
 from botyard.protocols.ros_messages.types import types
 from botyard.recording import codec
 from botyard.recording.mcap import Attachment
@@ -132,8 +131,6 @@ class Recorder:
     def __init__(self, sim: Simulation, path: Path, choices: Choices = Choices()) -> None:
         self._sim, self._path, self._choices = sim, path, choices
         self.files: list[Path] = []
-        self.ended = Listeners[str](log, "the end of a recording")
-        """Told when the recording has ended, with the error, if there was one."""
         selection = choices.selection
         ring = Ring(choices.last_s, MAX_RING_BYTES) if choices.last_s else None
         if ring is not None:
@@ -177,9 +174,14 @@ class Recorder:
         return dict(self._writer.lost)
 
     @property
-    def is_ring(self) -> bool:
-        """Whether it keeps the last seconds only, until they are saved."""
-        return bool(self._choices.last_s)
+    def has_ended(self) -> bool:
+        """Whether nothing is recorded any more."""
+        return self._is_closed
+
+    @property
+    def last(self) -> float:
+        """How much simulated time it keeps in memory, until that is saved, s; 0: all is written to its file."""
+        return self._choices.last_s
 
     def save(self, path: str | Path | None = None, *, overwrite: bool = False) -> Future[Path]:
         """See `botyard.sim.recordings.Recording.save`."""
@@ -206,6 +208,12 @@ class Recorder:
 
     def close(self) -> None:
         """Write what is left, and end the recording. Nothing happens if it has ended."""
+        if not self._is_closed:
+            self.stop()
+            self.wait()
+
+    def stop(self) -> None:
+        """Record nothing more; what is left is written in the background (`wait`). Nothing happens if it has ended."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -216,11 +224,15 @@ class Recorder:
         self._watcher.close()
         self._put_state()
         self._put_event("end", lost=self.lost)
-        if not self._writer.close():
+        self._writer.stop()
+
+    def wait(self) -> None:
+        """After `stop`: wait until all is written, 10 s at most; in any thread."""
+        if not self._writer.wait():
             log.error("the recording %s is not complete yet: the disk is slow", self._path)
-        elif not self.error and self.lost:
-            log.warning("the recording %s lacks %s", self._path, _words(self.lost))
-        self.ended.tell(self.error)
+        elif not self.error:
+            lacks = f", without {_words(self.lost)}" if self.lost else ""
+            log.log(logging.WARNING if lacks else logging.INFO, "recorded: %s%s", self._path, lacks)
 
     def __enter__(self) -> Self:
         return self
@@ -293,8 +305,7 @@ class Recorder:
         """After a step."""
         time_us = snapshot.time_us
         if self._writer.error:
-            if not self._is_closed:
-                self.close()
+            self.stop()
             return
         if time_us < self._last_us:  # a restored state is of an earlier time
             self._next_sample = self._next_state = time_us

@@ -129,11 +129,14 @@ class Writer:
         with self._changed:
             self._changed.notify_all()
 
-    def close(self, timeout: float = CLOSE_TIMEOUT_S) -> bool:
-        """Write what waits, and end the file; False: that takes longer than the time-out, s, and goes on in the background."""
+    def stop(self) -> None:
+        """Take no more work; what waits is written, and the file is ended."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
+
+    def wait(self, timeout: float = CLOSE_TIMEOUT_S) -> bool:
+        """After `stop`: wait until the file has ended; False: that takes longer than the time-out, s, and goes on in the background."""
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout)
         return not self._thread.is_alive()

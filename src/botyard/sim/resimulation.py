@@ -147,7 +147,7 @@ def _(change: journal.Settle, sim: Simulation, source: str) -> None:
 @apply.register
 def _(change: journal.Restore, sim: Simulation, source: str) -> None:
     sim.know(change.described)
-    sim.restore(change.state, programs=False)
+    sim.restore(change.state)
 
 
 __all__ = ["apply", "resimulate"]

@@ -226,6 +226,30 @@ export interface Snapshot {
   group?: number;
 }
 
+/** Record the run to a file in the working directory of the simulator; answered with its path. */
+export interface StartRecording {
+  type: "start_recording";
+  name?: string;
+  last?: number;
+  id?: number;
+  group?: number;
+}
+
+/** End the recording; answered with the path of its file. */
+export interface StopRecording {
+  type: "stop_recording";
+  id?: number;
+  group?: number;
+}
+
+/** Write what a recording keeps in memory to a file; answered with its path. */
+export interface SaveRecording {
+  type: "save_recording";
+  name?: string;
+  id?: number;
+  group?: number;
+}
+
 /** Start or stop one of the simulator's interfaces. */
 export interface Interface {
   type: "interface";
@@ -398,7 +422,7 @@ export interface Client {
   sources: string[];
 }
 
-/** The status bar, twice a second. `question`: asks whether to go on; a `Reply` answers it. */
+/** The status bar, twice a second. */
 export interface Status {
   type: "status";
   clients: number;
@@ -408,6 +432,8 @@ export interface Status {
   driven: Client[];
   interfaces: InterfaceState[];
   question: string;
+  recording: string;
+  kept: number;
 }
 
 /** A command that an actuator takes: its limits, in SI units, and the unit. */
@@ -496,7 +522,7 @@ export interface DebugResult {
   names: string[];
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | Undo | Redo | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Reply | Exit | Catalog | Debug;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | Undo | Redo | OdometryErrors | LoadMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | Interface | Start | Reply | Exit | Catalog | Debug;
 
 export type Push = Welcome | Started | Schema | MapChanged | Status | Details | Log | Ok | Failed;
 

@@ -40,10 +40,13 @@ from botyard.control import (
     Remove,
     Reset,
     Resume,
+    SaveRecording,
     SendMap,
     SetOdometryErrors,
     SetSpeed,
+    StartRecording,
     Step,
+    StopRecording,
     SwitchInterface,
     Undo,
     WritePicture,
@@ -261,6 +264,7 @@ class PageDesk:
         sim = self.hub.sim
         driven = [msg.Client(robot=r.name, sources=list(r.clients)) for r in sim.robots.values() if r.clients]
         clients = sum(s != SOURCE for c in driven for s in c.sources)
+        recorded = None if self.control.recordings is None else self.control.recordings.present
         return msg.Status(
             clients=clients, subscriptions=sim.fleet.subscriptions, viewers=len(self.viewers), overruns=self.hub.overruns,
             driven=driven,
@@ -269,6 +273,7 @@ class PageDesk:
                 for n, i in self.yard.interfaces.items()
             ],
             question=self.question.text if self.question is not None else "",
+            recording="" if recorded is None else recorded.path.name, kept=0.0 if recorded is None else recorded.last,
         )  # fmt: skip
 
     def _details(self, names: Sequence[str]) -> msg.Details:
@@ -517,6 +522,9 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.LoadMap: lambda r: LoadMap(map=r.name, reserved=False) if r.name else ClearMap(),
     msg.Reload: lambda r: ReloadMap(),
     msg.Snapshot: lambda r: WritePicture(picture=r.name),
+    msg.StartRecording: lambda r: StartRecording(recording=r.name, last=r.last),
+    msg.StopRecording: lambda r: StopRecording(),
+    msg.SaveRecording: lambda r: SaveRecording(recording=r.name),
     msg.Interface: lambda r: SwitchInterface(interface=r.name, on=r.on),
     msg.Exit: lambda r: Exit(command="the page"),
 }

@@ -250,6 +250,9 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
 }
 """Operation of each request of a session."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
+    "SaveRecording": "the protocol has no words for it",
+    "StartRecording": "the protocol has no words for it",
+    "StopRecording": "the protocol has no words for it",
     "Redo": "people undo what their hands did, on the page; programs know what they did",
     "Undo": "people undo what their hands did, on the page; programs know what they did",
     "AddEach": "a robot factory makes one for each client (--robot-factory)",

@@ -19,9 +19,12 @@ from botyard.control import (
     Remove,
     Reset,
     Resume,
+    SaveRecording,
     SetSpeed,
+    StartRecording,
     Step,
     StepNow,
+    StopRecording,
 )
 from botyard.control.later import then
 from botyard.control.parts import Portions
@@ -187,8 +190,60 @@ class WorldOffers:
             service("remove_robot", "botyard_msgs/RemoveRobot", lambda r: do(Remove(names=(str(r.name),))), "take it away", Remove),
             service("set_pose", "botyard_msgs/SetPose", put, "put it there", Place),
             service("load_map", "botyard_msgs/LoadMap", lambda r: self._load(r.name), "another map or world", LoadMap),
+            *self._recording_services(prefix),
             *([Service("/static_map", "nav_msgs/GetMap", self._get_map, "the static map")] if self._c.has_map else []),
         ]  # fmt: skip
+
+    def _recording_services(self, prefix: str) -> list[Service]:
+        start, stop, save = (f"botyard_msgs/{name}Recording" for name in ("Start", "Stop", "Save"))
+
+        def begin(r: Any) -> Operation[Any]:
+            return StartRecording(recording=str(r.name), last=float(r.last))
+
+        return [
+            Service(
+                f"{prefix}start_recording",
+                start,
+                self._file(start, begin),
+                "record to an MCAP file",
+                operation=StartRecording,
+            ),
+            Service(
+                f"{prefix}stop_recording",
+                stop,
+                self._file(stop, lambda _: StopRecording()),
+                "end that",
+                operation=StopRecording,
+            ),
+            Service(
+                f"{prefix}save_recording",
+                save,
+                self._file(save, lambda r: SaveRecording(recording=str(r.name))),
+                "write what a recording keeps in memory",
+                operation=SaveRecording,
+            ),
+        ]
+
+    def _file(self, type_name: str, make: Callable[[Any], Operation[Any]]) -> Callable[[Any], Any]:
+        """Handler of a service that says which file was written."""
+        response = self._c.types[f"{type_name}Response"]
+
+        def answer(result: Callable[[], Any]) -> Any:
+            try:
+                return response(success=True, message="", file=str(result()))
+            except BotyardError as error:
+                return response(success=False, message=str(error), file="")
+
+        def serve(request: Any) -> Any:
+            try:
+                result = self._c.control.do(ROS, make(request))
+            except BotyardError as error:
+                return response(success=False, message=str(error), file="")
+            if not isinstance(result, Future):
+                return answer(lambda: result)
+            return answer(result.result) if result.done() else then(result, lambda done: answer(done.result))
+
+        return serve
 
     def _result(self, type_name: str, act: Callable[[Any], str | None]) -> Callable[[Any], Any]:
         """Handler of a service with ``success`` and ``message`` in its response."""

@@ -204,6 +204,26 @@ class Snapshot(Request, tag="snapshot"):
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
 
 
+class StartRecording(Request, tag="start_recording"):
+    """Record the run to a file in the working directory of the simulator; answered with its path.
+
+    `last`: keep only so much simulated time, s, until it is saved; 0: write all.
+    """
+
+    name: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    last: Annotated[float, msgspec.Meta(ge=0.0, le=86400.0)] = 0.0
+
+
+class StopRecording(Request, tag="stop_recording"):
+    """End the recording; answered with the path of its file."""
+
+
+class SaveRecording(Request, tag="save_recording"):
+    """Write what a recording keeps in memory to a file; answered with its path."""
+
+    name: Annotated[str, msgspec.Meta(max_length=200)] = ""
+
+
 class Interface(Request, tag="interface"):
     """Start or stop one of the simulator's interfaces."""
 
@@ -258,7 +278,8 @@ class Debug(Request, tag="debug"):
 AnyRequest = (
     Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add
     | Clone
-    | Remove | Reset | Undo | Redo | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Reply | Exit | Catalog | Debug
+    | Remove | Reset | Undo | Redo | OdometryErrors | LoadMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording
+    | Interface | Start | Reply | Exit | Catalog | Debug
 )  # fmt: skip
 
 
@@ -390,7 +411,11 @@ class Client(msgspec.Struct, kw_only=True):
 
 
 class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
-    """The status bar, twice a second. `question`: asks whether to go on; a `Reply` answers it."""
+    """The status bar, twice a second.
+
+    `question` asks whether to go on; a `Reply` answers it. `recording` is the name of the file that is recorded to, `kept` the simulated
+    time that is only kept in memory until somebody saves it, s (0: all is written).
+    """
 
     clients: int
     subscriptions: int
@@ -399,6 +424,8 @@ class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
     driven: list[Client]
     interfaces: list[InterfaceState]
     question: str = ""
+    recording: str = ""
+    kept: float = 0.0
 
 
 class DeviceCommand(msgspec.Struct, kw_only=True):

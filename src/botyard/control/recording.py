@@ -1,0 +1,73 @@
+"""Operations on recordings: start, stop, save."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from botyard.control.caller import Caller
+from botyard.control.operation import Operation, argument, real, text
+from botyard.control.site import Site
+
+NO_RECORDINGS: Final = "nothing is recorded"
+MAX_KEPT_S: Final = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartRecording(Operation[Path]):
+    """Record the run to an MCAP file next to the log file; the name may set the stem of the file.
+
+    With `last`, only so much simulated time, s, is kept in memory, until `SaveRecording` writes it.
+    """
+
+    recording: str = argument(text(1000), "")
+    last: float = argument(real(0.0, MAX_KEPT_S, unit="s"), 0.0)
+    audit = logging.INFO
+    settles = False
+
+    def perform(self, control: Site, caller: Caller) -> Path:
+        """Carry it out. WorldError if something is being recorded, or the file cannot be written."""
+        return control.part(control.recordings, NO_RECORDINGS).start(self.recording, self.last)
+
+    def summary(self, result: Any) -> str:
+        """One line for the audit log."""
+        return f"recording to {result}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopRecording(Operation[Future[Path]]):
+    """End the recording."""
+
+    audit = logging.INFO
+    settles = False
+
+    def perform(self, control: Site, caller: Caller) -> Future[Path]:
+        """Carry it out. WorldError if nothing is being recorded."""
+        return control.part(control.recordings, NO_RECORDINGS).stop()
+
+    def summary(self, result: Any) -> str:
+        """One line for the audit log."""
+        return f"recorded to {result}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaveRecording(Operation[Future[Path]]):
+    """Write what a recording keeps in memory to a file next to the log file; the name may set the stem of the file."""
+
+    recording: str = argument(text(1000), "")
+    audit = logging.INFO
+    settles = False
+
+    def perform(self, control: Site, caller: Caller) -> Future[Path]:
+        """Carry it out. WorldError if nothing is kept in memory; the future fails with one if the file cannot be written."""
+        return control.part(control.recordings, NO_RECORDINGS).save(self.recording)
+
+    def summary(self, result: Any) -> str:
+        """One line for the audit log."""
+        return f"saved to {result}"
+
+
+__all__ = ["SaveRecording", "StartRecording", "StopRecording"]

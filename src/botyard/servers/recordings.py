@@ -1,0 +1,124 @@
+"""Recordings of a run, one at a time: begun by its options, or by clients and the page where no file is yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from botyard.control.later import promise, resolve
+from botyard.control.parts import Host, Recorded
+from botyard.errors import KeptFileError, WorldError
+from botyard.sim.simulation import Simulation
+
+if TYPE_CHECKING:
+    from botyard.recording.recorder import Choices, Recorder
+
+MAX_RECORDINGS: Final = 1000
+"""Most recordings and saved files that clients ask for in a run."""
+
+
+class Recordings:
+    """Begins and ends recordings (`botyard.control.parts.Recordings`).
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world.
+    host : Host
+        Where work is done beside the steps.
+    folder : Path
+        Where the files go that clients ask for.
+    is_patient : callable
+        Whether steps wait for a slow disk: when nobody waits for them.
+    """
+
+    def __init__(self, sim: Simulation, host: Host, folder: Path, is_patient: Callable[[], bool]) -> None:
+        self._sim, self._host, self._folder, self._is_patient = sim, host, folder, is_patient
+        self._recorder: Recorder | None = None
+        self._path = Path()
+        self._asked = 0
+
+    @property
+    def present(self) -> Recorded | None:
+        """See `botyard.control.parts.Recordings.present`."""
+        if self._recorder is None or self._recorder.has_ended:
+            return None
+        return Recorded(self._path, self._recorder.last)
+
+    def begin(self, path: Path, choices: Choices) -> None:
+        """Record to a file. WorldError: something is being recorded. OSError, KeptFileError: the file cannot be written."""
+        from botyard.recording.recorder import Recorder  # with its codecs, which most runs do not need
+
+        self._check_idle()
+        self._recorder, self._path = Recorder(self._sim, path, choices), path
+
+    def start(self, name: str, last: float) -> Path:
+        """See `botyard.control.parts.Recordings.start`."""
+        from botyard.recording.beginning import choose
+
+        self._check_idle()
+        path = self._free(name)
+        try:
+            self.begin(path, choose(last=last or None, patient=self._is_patient()))
+        except (OSError, KeptFileError) as error:
+            raise WorldError(
+                f"the recording {path} cannot be written: {getattr(error, 'strerror', None) or error}"
+            ) from None
+        return path
+
+    def stop(self) -> Future[Path]:
+        """See `botyard.control.parts.Recordings.stop`."""
+        recorder, done, path = self._present(), promise(), self._path
+        recorder.stop()
+
+        def over(_: None, error: Exception | None) -> None:
+            problem = recorder.error or ("" if error is None else repr(error))
+            resolve(done, path, WorldError(f"the recording {path} has ended early: {problem}") if problem else None)
+
+        self._host.run_aside(recorder.wait, over)
+        return done
+
+    def save(self, name: str) -> Future[Path]:
+        """See `botyard.control.parts.Recordings.save`."""
+        recorder = self._present()
+        if not recorder.last:
+            raise WorldError(
+                f"{self._path.name} is written as it goes; a recording that keeps the last seconds can be saved"
+            )
+        saving = recorder.save(self._free(name or self._path.stem))
+        done = promise()
+
+        def over(path: Path | None, error: Exception | None) -> None:
+            resolve(done, path, None if error is None else WorldError(f"the recording cannot be saved: {error}"))
+
+        self._host.run_aside(saving.result, over)  # so that it is told between two steps
+        return done
+
+    def close(self) -> None:
+        """The run has ended: write what is left."""
+        if self._recorder is not None:
+            self._recorder.close()
+
+    def _check_idle(self) -> None:
+        if self.present is not None:
+            raise WorldError(f"{self._path.name} is being recorded already")
+
+    def _present(self) -> Recorder:
+        if self._recorder is None or self._recorder.has_ended:
+            raise WorldError("nothing is being recorded")
+        return self._recorder
+
+    def _free(self, name: str) -> Path:
+        """A path in the folder where no file is; the name may set its stem."""
+        if self._asked >= MAX_RECORDINGS:
+            raise WorldError(f"no more than {MAX_RECORDINGS} recordings are written in a run")
+        self._asked += 1
+        stem = "".join(c for c in Path(name.replace("\\", "/")).stem if c.isalnum() or c in "-_")[:64] or "botyard"
+        paths = (self._folder / f"{stem}{f'-{n}' if n > 1 else ''}.mcap" for n in count(1))
+        return next(path for path in paths if not path.exists() and not path.is_symlink()).resolve()
+
+
+__all__ = ["MAX_RECORDINGS", "Recordings"]

@@ -1,0 +1,140 @@
+"""Recordings of a served simulator: by its options, by operations, by ROS; how they end with it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.sync.client import connect
+
+import botyard
+from botyard.control import SaveRecording, StartRecording, StopRecording
+from botyard.errors import ArgumentError, WorldError
+from botyard.recording.own import STATES
+from botyard.servers import recordings
+from tests.ports import free_port
+from tests.recording.test_recorder import again, read, said
+from tests.running import BOTYARD, running
+from tests.waiting import PATIENCE, wait
+
+
+def world() -> botyard.Simulation:
+    sim = botyard.Simulation(seed=1, step=0.01)
+    sim.add_robot("p3dx", "ann", pose=(0.0, 0.0, 0.0))
+    sim.add_robot("amigo", "bob", pose=(3.0, 0.0, 0.0))
+    return sim
+
+
+def serve(**options: Any) -> Any:
+    return botyard.serve(world(), port=0, page=False, **options)
+
+
+def topics(path: Path) -> set[str]:
+    return {m.channel.topic for m in read(path)[0] if not m.channel.topic.startswith("/botyard/")}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_recording_goes_on_as_long_as_the_simulator(tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    with serve(record=str(path), record_topics=["/tf", "*/odom"], record_robots=["b*"], record_rate=0.0) as running:
+        running.step(30)
+        running.call(lambda: running.sim.robots["bob"].command(v=0.1))
+        running.step(70)
+        last = running.sim.snapshot.time_us
+    messages, *_, reader = read(path)
+    assert reader.is_complete and topics(path) == {"/tf", "/bob/odom"}
+    assert [m.time for m in messages if m.channel.topic == "/bob/odom"][-1] == last * 1000
+    assert again(path)[0] >= 1
+
+
+def test_options_of_recordings(tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    with serve(record=str(path), record_split_time=0.5) as running:
+        running.step(120)
+    assert sorted(p.name for p in tmp_path.glob("*.mcap")) == ["run.mcap", "run_2.mcap", "run_3.mcap"]
+    path.write_bytes(b"somebody's own")
+    with pytest.raises(ArgumentError, match="was not written by botyard"), serve(record=str(path)):
+        pass
+    with serve(record=str(path), force=True) as running:
+        running.step(3)
+    assert read(path)[3].is_complete
+    for wrong, text in (
+        ({"record_split": 3.0}, "only with"), ({"record_on_stall": True}, "only with"),
+        ({"record": "x.mcap", "record_last": 3.0, "record_split_time": 3.0}, "is not split"),
+        ({"record": "nowhere/x.mcap"}, "nowhere"),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=text), serve(**wrong):
+            pass
+
+
+def test_a_recording_after_a_crash_leaves_the_one_before_it(tmp_path: Path) -> None:
+    """What led to the crash is what somebody wants to see."""
+    path = tmp_path / "run.mcap"
+    path.touch()  # one that was begun counts as botyard's own, and would be replaced
+    line = [*BOTYARD, "run", "--nomap", "-r", "p3dx", "--no-gui", "--noninteractive", "--no-crash-restart", "--fast",
+            "--duration", "1", "--record", str(path), "-p", str(free_port(1)), "--restarting-after-crash"]  # fmt: skip
+    subprocess.run(line, check=True, timeout=PATIENCE, capture_output=True)
+    assert not path.stat().st_size and read(tmp_path / "run_again.mcap")[3].is_complete
+
+
+def test_operations_begin_save_and_end_recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recordings, "MAX_RECORDINGS", 4)
+    with serve() as running:
+        with pytest.raises(WorldError, match="nothing is being recorded"):
+            running.do(StopRecording())
+        path = running.do(StartRecording(recording="../over/there"))
+        assert path == tmp_path / "there.mcap", "a name chooses no folder"
+        with pytest.raises(WorldError, match="being recorded already"):
+            running.do(StartRecording())
+        with pytest.raises(WorldError, match="written as it goes"):
+            running.do(SaveRecording())
+        assert running.do(StopRecording()) == path and read(path)[3].is_complete
+        kept = running.do(StartRecording(recording="there", last=5.0))
+        running.step(50)
+        saved = running.do(SaveRecording())
+        assert not kept.exists() or saved == kept
+        assert any(m.channel.topic == STATES for m in read(saved)[0])
+        running.do(SaveRecording())
+        with pytest.raises(WorldError, match="no more than 4"):
+            running.do(SaveRecording())
+        running.do(StopRecording())
+
+
+def test_ros_begins_and_ends_recordings(tmp_path: Path) -> None:
+    with serve(rosbridge=0) as running, connect("ws://{}:{}".format(*running.interfaces["rosbridge"])) as line:
+
+        def call(name: str, /, **values: Any) -> dict[str, Any]:
+            line.send(json.dumps({"op": "call_service", "id": name, "service": f"/botyard/{name}", "args": values}))
+            answer = json.loads(line.recv(PATIENCE))
+            assert answer["id"] == name and answer["result"], answer
+            return dict(answer["values"])
+
+        assert call("stop_recording") == {"success": False, "message": "nothing is being recorded", "file": ""}
+        begun = call("start_recording", name="ros", last=0.0)
+        assert begun == {"success": True, "message": "", "file": str(tmp_path / "ros.mcap")}
+        assert "written as it goes" in call("save_recording", name="")["message"]
+        assert call("stop_recording") == begun
+        assert read(tmp_path / "ros.mcap")[3].is_complete
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_signal_ends_the_file_as_it_should(number: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    args = ["--nomap", "-r", "p3dx:ann", "--no-gui", "-p", str(free_port(1)), "--record", str(path)]
+    with running(*args) as (process, _):
+        wait(lambda: path.stat().st_size > 0)
+        process.send_signal(getattr(signal, number))
+        process.wait(PATIENCE)
+    messages, *_, reader = read(path)
+    assert reader.is_complete and said(messages)[-1]["event"] == "end"
+    assert again(path)[1]
