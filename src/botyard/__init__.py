@@ -89,6 +89,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "recording":
+        return importlib.import_module("botyard.recording")
     if name in _MODULE_OF:
         value = getattr(importlib.import_module(f"botyard.{_MODULE_OF[name]}"), name)
         globals()[name] = value

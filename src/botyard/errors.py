@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
 
     OK = 0
     PEER = 1  # not in the table of the original: for our own client commands
+    UNREADABLE = 2  # nor is this: a recording cannot be read
     MODELS_MISSING = 234
     ROS_MASTER = 235
     CRASH = 236
@@ -293,9 +294,9 @@ class StateError(WorldError, ValueError):
 
 
 class RecordingError(FormatError):
-    """A recording, or a part of one, is damaged, too large, of another version, or no recording at all (exit code 252)."""
+    """A recording, or a part of one, is damaged, too large, of another version, or no recording at all (exit code 2)."""
 
-    exit_code = ExitCode.WORLD_INIT
+    exit_code = ExitCode.UNREADABLE
 
 
 class CommandError(BotyardError, ValueError):

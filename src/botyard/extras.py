@@ -43,6 +43,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "drawings": Extra(("ezdxf", "svgelements"), "maps from DXF and SVG drawings"),
     "jit": Extra(("llvmlite", "numba"), "kernels compiled on this machine, where none come with the package"),
     "plots": Extra(("matplotlib",), "Gantt charts of traffic"),
+    "tables": Extra(("pyarrow",), "recordings as Parquet and Arrow tables"),
     "traffic": Extra(("shapely",), "traffic on paths in the plane"),
     "vda5050": Extra(("paho", "shapely"), "AGVs over MQTT"),
     "window": Extra(("webview",), "the page in a window of its own"),

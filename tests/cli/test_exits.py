@@ -93,18 +93,19 @@ def test_a_clients_own_status(status: int) -> None:
 
 
 def test_the_table_is_complete() -> None:
-    """251 (no process for the background) and 236 (crash) are in test_crash.py, 248 and 234 above."""
+    """251 (no process for the background) and 236 (crash) are in test_crash.py, 248 and 234 above, 2 in test_replay.py."""
     elsewhere: set[ExitCode] = {
         ExitCode.DAEMON,
         ExitCode.CRASH,
         ExitCode.TCP_PORT,
         ExitCode.MODELS_MISSING,
         ExitCode.PEER,
+        ExitCode.UNREADABLE,
     }
     assert {code for code, _, _ in CASES} | elsewhere == set(ExitCode)
     numbers = {
-        "OK": 0, "PEER": 1, "COMMAND_LINE": 255, "TEMP_FILE": 254, "MAP_LOAD": 253, "WORLD_INIT": 252, "DAEMON": 251, "PARAMETER_FILE": 250,
-        "ROBOT_INIT": 249, "TCP_PORT": 248, "CWD": 247, "CRASH": 236, "ROS_MASTER": 235, "MODELS_MISSING": 234,
+        "OK": 0, "PEER": 1, "UNREADABLE": 2, "COMMAND_LINE": 255, "TEMP_FILE": 254, "MAP_LOAD": 253, "WORLD_INIT": 252, "DAEMON": 251,
+        "PARAMETER_FILE": 250, "ROBOT_INIT": 249, "TCP_PORT": 248, "CWD": 247, "CRASH": 236, "ROS_MASTER": 235, "MODELS_MISSING": 234,
     }  # fmt: skip
     assert {c.name: int(c) for c in ExitCode} == numbers, "the original's; scripts know them by number"
 

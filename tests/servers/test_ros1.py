@@ -8,21 +8,24 @@ import logging
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from botyard.control import Control
 from botyard.errors import PeerError
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.tcpros import http, wire
 from botyard.protocols.tcpros import xmlrpc as rpc
 from botyard.servers import ros1input, tcpros, xmlrpc
-from botyard.servers.ros1 import Ros1
+from botyard.servers.ros1 import Ros1, denial_of_ending
 from botyard.servers.ros1master import Ros1Master
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.xmlrpc import Peer, RpcServer, call
+from botyard.sim.simulation import Simulation
 from tests.waiting import PATIENCE
 
 TYPES = types()
@@ -512,7 +515,10 @@ class World:
         def kill() -> None:
             self.killed += 1
 
-        self.ros = Ros1(TYPES, self.master.uri, on_shutdown=kill, sim_time=False, **self.options)
+        control = Control(Simulation(), **self.options)
+        self.ros = Ros1(
+            TYPES, self.master.uri, on_shutdown=kill, sim_time=False, denial=partial(denial_of_ending, control)
+        )
         await self.ros.start()
         self.latched = BOOL(data=True)
 

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from botyard.app.checks import EMBEDDED
@@ -204,7 +205,7 @@ class RosInterfaces:
         PortError
             A port of the embedded master is taken.
         """
-        from botyard.servers.ros1 import Ros1
+        from botyard.servers.ros1 import Ros1, denial_of_ending
 
         graph, o = self.graph(), self._o
         uri = self._master_name()
@@ -216,7 +217,7 @@ class RosInterfaces:
             log.info("ROS 1: a master of our own at %s (export ROS_MASTER_URI=%s)", uri, uri)
         ros = Ros1(
             graph.types, uri, bound=o.bind_to_address, on_shutdown=self._killed, sim_time=graph.sim_time,
-            allow_exit=o.allow_client_exit, read_only=o.read_only,
+            denial=partial(denial_of_ending, self._yard.control),
         )  # fmt: skip
         try:
             with telling(f"waiting for the ROS master at {shown(ros.master_uri, MAX_URI)}", log.info):

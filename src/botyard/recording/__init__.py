@@ -1,1 +1,31 @@
 """Recordings of runs: written, read, done again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from botyard.recording.arrays import Event, Recording, Scans, load
+    from botyard.recording.proof import Proof, resimulate
+    from botyard.recording.table import export
+
+# Module of each public name: it is imported on first use.
+_MODULE_OF = {
+    "Event": "arrays",
+    "Proof": "proof",
+    "Recording": "arrays",
+    "Scans": "arrays",
+    "export": "table",
+    "load": "arrays",
+    "resimulate": "proof",
+}
+
+__all__ = ["Event", "Proof", "Recording", "Scans", "export", "load", "resimulate"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        import importlib
+
+        return getattr(importlib.import_module(f"botyard.recording.{_MODULE_OF[name]}"), name)
+    raise AttributeError(f"module 'botyard.recording' has no attribute '{name}'")

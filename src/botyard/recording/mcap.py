@@ -289,9 +289,9 @@ class Summary:
         )
         return record(Op.STATISTICS, numbers, _U32.pack(len(counts)) + counts)
 
-    def end(self, at: int) -> bytes:
-        """All that follows the data, which end at this byte of the file."""
-        data_end = record(Op.DATA_END, _U32.pack(0))
+    def end(self, at: int, checksum: int) -> bytes:
+        """All that follows the data, which end at this byte of the file; `checksum`: CRC-32 of them."""
+        data_end = record(Op.DATA_END, _U32.pack(checksum))
         groups = {
             Op.SCHEMA: [schema.record for schema in self._schemas.values()],
             Op.CHANNEL: [channel.record for channel in self._channels.values()],

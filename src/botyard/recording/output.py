@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+import zlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -88,6 +89,7 @@ class McapFile:
         self.start = start.time
         self._file: Any = open_own(path)
         self._summary = Summary()
+        self._checksum = 0
         try:
             self._write(mcap.beginning(PROFILE, LIBRARY))
             at = self.size
@@ -112,6 +114,7 @@ class McapFile:
                 os.lseek(self._file.fileno(), self.size, os.SEEK_SET)
             raise
         self.size += len(data)
+        self._checksum = zlib.crc32(data, self._checksum)
         return len(data)
 
     @property
@@ -131,7 +134,7 @@ class McapFile:
     def close(self) -> None:
         """Write the summary, and close the file. OSError: it cannot be written; the file is closed all the same."""
         try:
-            self._write(self._summary.end(self.size))
+            self._write(self._summary.end(self.size, self._checksum))
         finally:
             self._file.close()
 

@@ -1,341 +1,543 @@
-"""Reads MCAP files, also those that end early or are damaged: what can be read is read, and what cannot is said. Files come from anybody.
+"""Reads MCAP files of strangers: cut short, damaged, or made to cost much.
 
-A file is read from its beginning to its end, chunk by chunk; its index is not needed. Where a record is not as it should be, reading goes
-on at the next chunk that is whole.
+`botyard.recording.mcap` has the layout. A file is read from its beginning, record by record, so that one whose end is missing can be read,
+too. Where a record makes no sense, reading goes on at the next chunk that does; `Reader.problems` says what was passed over. Each
+complete chunk has a checksum.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
-from typing import BinaryIO, Final, NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from os import PathLike
+from types import TracebackType
+from typing import Any, BinaryIO, Final, NamedTuple, Self
 
 from botyard.errors import RecordingError
+from botyard.formats.budget import Budget
 from botyard.names import shown
 from botyard.recording.mcap import MAGIC, MESSAGE, RECORD, ZSTD, Attachment, Channel, Op, Schema
 
-MAX_CHUNK_BYTES: Final = 256 << 20
-"""Bytes of a chunk, compressed or not."""
-MAX_RECORD_BYTES: Final = 256 << 20
-"""Bytes of another record."""
-MAX_CHANNELS: Final = 65_535
-MAX_NAMED_BYTES: Final = 64 << 20
-"""Bytes of all schemas and channels together."""
-MAX_WASTED: Final = 4
-"""So many times the size of a file, and `MAX_CHUNK_BYTES`, may be read in vain in looking for what is whole behind a damage."""
+MAX_CHUNKS: Final = 2_000_000
+"""Most chunks of a file: four weeks of a recording have as many."""
+MAX_ATTACHMENTS: Final = 100_000
+MAX_DESCRIPTIONS: Final = 64 * 2**20
+"""Most bytes of all schemas, channels and metadata together: they are kept in memory."""
+MAX_INDEX: Final = 64 * 2**20
+"""Longest record that is neither chunk, attachment nor description, bytes."""
+MAX_UNPACKED: Final = 2**36
+"""Most bytes that the messages of a file are unpacked to, one chunk after the other: bounds the time that a file takes."""
+MAX_WINDOW: Final = 2**27
+"""Most bytes that zstd looks back: it allocates so many for each chunk."""
+MAX_FALSE: Final = 100_000
+"""Places that look like the beginning of a chunk and are none: bounds the time of looking for what is whole behind a damage."""
 MAX_PROBLEMS: Final = 100
-"""Problems that are told; of others only the number is known."""
-_CHUNK: Final = struct.Struct("<QQQI")
-_SEARCHED: Final = 1 << 20
-"""Bytes that are searched at a time."""
-_MARK: Final = struct.pack("<I", len(ZSTD)) + ZSTD.encode()
-_MARK_AT: Final = RECORD.size + _CHUNK.size
-"""Where `_MARK` is in a chunk."""
-_FOOTER: Final = RECORD.size + 20 + len(MAGIC)
+"""Problems that are kept; of others only the number is."""
+_UNCHECKED: Final = frozenset(
+    {
+        Op.MESSAGE, Op.CHUNK_INDEX, Op.ATTACHMENT_INDEX, Op.STATISTICS, Op.METADATA_INDEX, Op.SUMMARY_OFFSET, Op.DATA_END,
+        *range(0x80, 0x100),
+    }
+)  # fmt: skip
+"""Records whose length nothing in them confirms, and private ones: if there is a chunk in one, its length is wrong."""
+_BLOCK: Final = 2**20
+_CHUNK_HEAD: Final = struct.Struct("<QQQI")
+_CHUNK_BEGIN: Final = RECORD.size + _CHUNK_HEAD.size
+_CHUNK_MARK: Final = re.compile(re.escape(struct.pack("<I", len(ZSTD)) + ZSTD.encode()))
+_U16, _U32, _U64 = (struct.Struct(f"<{c}") for c in "HIQ")
+
+
+class ChunkPlace(NamedTuple):
+    """Where a chunk is.
+
+    Attributes
+    ----------
+    at, size : int
+        First byte of its record, and bytes of that.
+    begin, end : int
+        Earliest and latest time of a message, ns.
+    raw : int
+        Bytes of its messages, unpacked.
+    checksum : int
+        CRC-32 of these; 0: there is none.
+    packed_at, packed : int
+        Where the packed bytes are, and how many.
+    compression : str
+        ``zstd``, or empty.
+    """
+
+    at: int
+    size: int
+    begin: int
+    end: int
+    raw: int
+    checksum: int
+    packed_at: int
+    packed: int
+    compression: str
+
+
+class AttachmentPlace(NamedTuple):
+    """Where an attachment is: first byte of its record, bytes of that, and its name."""
+
+    at: int
+    size: int
+    name: str
 
 
 class Message(NamedTuple):
-    """A message; times in ns."""
+    """A message: its channel, its time (ns), its number in the channel, its bytes."""
 
     channel: Channel
-    sequence: int
     time: int
-    published: int
+    sequence: int
     data: bytes
 
 
-class Metadata(NamedTuple):
-    """What is said of a recording, under a name."""
-
-    name: str
-    values: Mapping[str, str]
-
-
 class _Damage(Exception):
-    """A record is not as it should be."""
+    """A record makes no sense; reading may go on elsewhere."""
+
+
+class _CutShort(_Damage):
+    """A record goes beyond the end of the file."""
 
 
 class _Fields:
-    """Reads the fields of a record, one after the other."""
+    """Reads values one after the other of a record's contents. Raises _Damage beyond the end."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: memoryview) -> None:
         self._data, self._at = data, 0
 
-    def take(self, count: int) -> bytes:
-        """The next bytes."""
-        end = self._at + count
+    def number(self, kind: struct.Struct) -> int:
+        """A number."""
+        return int(kind.unpack(self.take(kind.size))[0])
+
+    def take(self, size: int) -> memoryview:
+        """So many bytes."""
+        end = self._at + size
         if end > len(self._data):
-            raise _Damage("a record ends in a field")
-        found = self._data[self._at : end]
-        self._at = end
+            raise _Damage("it is too short for what is in it")
+        found, self._at = self._data[self._at : end], end
         return found
 
-    def number(self, form: str) -> int:
-        """The next number."""
-        one = struct.Struct(f"<{form}")
-        value: int = one.unpack(self.take(one.size))[0]
-        return value
-
-    def block(self, form: str = "I") -> bytes:
-        """The next bytes that have their length in front."""
-        return self.take(self.number(form))
-
     def text(self) -> str:
-        """The next text."""
-        return self.block().decode("utf-8", "replace")
+        """A text."""
+        return bytes(self.take(self.number(_U32))).decode("utf-8", "replace")
 
     def map(self) -> dict[str, str]:
-        """The next mapping."""
-        inner, found = _Fields(self.block()), {}
-        while inner.rest:
+        """A map of texts."""
+        inner, found = _Fields(self.take(self.number(_U32))), dict[str, str]()
+        while inner.left:
             key = inner.text()
             found[key] = inner.text()
         return found
 
     @property
-    def rest(self) -> bytes:
-        """What is left."""
-        return self._data[self._at :]
+    def left(self) -> int:
+        """Bytes that are left."""
+        return len(self._data) - self._at
+
+    def end(self) -> None:
+        """Nothing may be left."""
+        if self.left:
+            raise _Damage(f"{self.left} bytes more than what is in it")
 
 
 class Reader:
-    """Reads a file.
+    """A file that is read; a context manager that closes it.
 
     Parameters
     ----------
-    file : BinaryIO
-        The file, which can seek.
+    path : path-like
+        The file.
+    budget : Budget
+        Limits: ``unpacked`` of one chunk or attachment, bytes.
 
     Raises
     ------
     RecordingError
-        It does not begin as an MCAP file.
-    OSError
-        It cannot be read.
+        It cannot be opened, is no MCAP file, or has more chunks or descriptions than are read.
 
     Attributes
     ----------
-    library : str
-        What wrote it.
-    channels : dict of int to Channel
-        Those that were found so far.
+    library, profile : str
+        What wrote it, and for whom.
+    metadata : mapping of str to mappings
+        Records of metadata by their names.
+    channels : mapping of int to Channel
+        By their numbers.
+    chunks : list of ChunkPlace
+        All chunks, in the order of the file.
+    attachments : list of AttachmentPlace
+        All attachments.
+    is_complete, is_cut : bool
+        It ends as it should; or it was cut short, and is as it should be until there.
     problems : list of str
-        What could not be read so far; empty: all.
-    is_complete : bool
-        Whether it was ended as it should be; known after the last record.
+        What was passed over.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._size = file.seek(0, 2)
-        file.seek(0)
-        if file.read(len(MAGIC)) != MAGIC:
-            raise RecordingError(
-                f"{shown(str(getattr(file, 'name', 'file')))}: expected an MCAP file, found something else"
-            )
-        self.library = ""
+    def __init__(self, path: str | PathLike[str], budget: Budget = Budget()) -> None:
+        self.path, self._budget = str(path), budget
+        self.library = self.profile = ""
+        self.metadata: dict[str, Mapping[str, str]] = {}
         self.channels: dict[int, Channel] = {}
-        self._schemas: dict[int, Schema] = {}
-        self._named = 0
+        self.chunks: list[ChunkPlace] = []
+        self.attachments: list[AttachmentPlace] = []
+        self.is_complete = self.is_cut = False
         self.problems: list[str] = []
-        self.damages = 0
-        """Number of problems."""
-        self.is_complete = False
-        self._wasted = 0
+        self._more_problems = 0
+        self._schemas: dict[int, Schema] = {0: Schema(0, "", "", b"")}
+        self._descriptions = 0
+        self._unpacked = self._false = 0
+        self._data_checksum = 0
+        self._decompressor: Any = None
+        try:
+            self._file: BinaryIO = open(path, "rb")  # noqa: SIM115 - kept open
+        except OSError as error:
+            raise RecordingError(error.strerror or str(error), path) from None
+        try:
+            self._size = self._file.seek(0, 2)
+            if self._read(0, len(MAGIC)) != MAGIC:
+                raise RecordingError("expected a recording (MCAP), found something else", path)
+            self._scan()
+        except BaseException:
+            self._file.close()
+            raise
 
-    def __iter__(self) -> Iterator[Message | Attachment | Metadata]:
-        """All messages, attachments and metadata, in the order of the file."""
-        self._read_summary()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def error(self, reason: str) -> RecordingError:
+        """An error about this file."""
+        return RecordingError(reason, self.path)
+
+    def note(self, problem: str) -> None:
+        """Remember a problem."""
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(problem)
+        else:
+            self._more_problems += 1
+            self.problems[MAX_PROBLEMS - 1] = f"{self._more_problems + 1} more problems"
+
+    def _read(self, at: int, size: int) -> bytes:
+        try:
+            self._file.seek(at)
+            return self._file.read(size)
+        except OSError as error:
+            raise self.error(f"cannot be read: {error.strerror or error}") from None
+
+    # -- the records
+
+    def _scan(self) -> None:
         at: int | None = len(MAGIC)
         while at is not None and at < self._size:
             try:
-                op, body = self._record(at)
-                if op == Op.DATA_END:
-                    self.is_complete = self._ends_well()
-                    if not self.is_complete:
-                        self._problem(at, "its end is missing or damaged")
-                    return
-                yield from self._contents(op, body)
-                at += RECORD.size + len(body)
+                at = self._record(at)
             except _Damage as damage:
-                self._problem(at, str(damage))
-                self._wasted += self._file.tell() - at
-                if self._wasted > MAX_WASTED * self._size + MAX_CHUNK_BYTES:
-                    return
-                at = self._next_chunk(at + 1)
-        if not self.damages:
-            self._problem(self._size, "it ends early")
+                assert at is not None
+                found = self._next_chunk(at + 1)
+                if found is None and isinstance(damage, _CutShort):
+                    break
+                where = f"bytes {at} to {found or self._size} are passed over"
+                self.note(f"a record at byte {at} makes no sense: {damage}; {where}")
+                at = found
+        if not self.is_complete:
+            has_end = self._size > len(MAGIC) and self._read(self._size - len(MAGIC), len(MAGIC)) == MAGIC
+            self.is_cut = not has_end and not self.problems
+            self.note(
+                f"it was cut short, or is being written: it ends at byte {at or self._size} with its last whole record"
+            )
+            self._from_summary()
 
-    def _problem(self, at: int, text: str) -> None:
-        self.damages += 1
-        if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(f"byte {at}: {text}")
-
-    def _record(self, at: int) -> tuple[int, bytes]:
-        """What a record is, and its contents."""
-        self._file.seek(at)
-        head = self._file.read(RECORD.size)
+    def _head(self, at: int) -> tuple[int, int]:
+        """What a record is, and the length of its contents."""
+        head = self._read(at, RECORD.size)
         if len(head) < RECORD.size:
-            raise _Damage("it ends in a record")
+            raise _CutShort("it is cut short")
         op, size = RECORD.unpack(head)
         if size > self._size - at - RECORD.size:
-            raise _Damage("it ends in a record, or the length of one is wrong")
-        if size > (MAX_CHUNK_BYTES if op == Op.CHUNK else MAX_RECORD_BYTES):
-            raise _Damage(f"a record of {size} bytes")
-        if not Op.HEADER <= op <= 0x7F:
-            raise _Damage(f"no record begins with {op}")
-        body = self._file.read(size)
-        if len(body) < size:
-            raise _Damage("it ends in a record")
-        return op, body
+            raise _CutShort("it is cut short, or its length is wrong")
+        return op, size
 
-    def _contents(self, op: int, body: bytes) -> Iterator[Message | Attachment | Metadata]:
-        fields = _Fields(body)
-        if op == Op.HEADER:
-            fields.text()
-            self.library = fields.text()
-        elif op == Op.CHUNK:
-            yield from self._chunk(fields)
+    def _record(self, at: int) -> int | None:
+        """Take in a record; returns where the next one is. None: nothing follows."""
+        op, size = self._head(at)
+        behind = at + RECORD.size + size
+        if op == Op.CHUNK:
+            if len(self.chunks) >= MAX_CHUNKS:
+                raise self.error(f"expected at most {MAX_CHUNKS} chunks")
+            self.chunks.append(self._chunk(at, size))
         elif op == Op.ATTACHMENT:
-            yield _attachment(fields, body)
-        elif op == Op.METADATA:
-            yield Metadata(fields.text(), fields.map())
+            self._attachment(at, size)
+        elif op in (Op.HEADER, Op.SCHEMA, Op.CHANNEL, Op.METADATA):
+            self._descriptions += size
+            if self._descriptions > MAX_DESCRIPTIONS:
+                raise self.error(f"expected at most {MAX_DESCRIPTIONS} bytes of schemas, channels and metadata")
+            self._describe(op, _Fields(memoryview(self._read(at + RECORD.size, size))))
+        elif op == Op.FOOTER:
+            rest = self._read(behind, len(MAGIC) + 1)
+            self.is_complete = rest == MAGIC
+            if len(rest) < len(MAGIC):
+                raise _CutShort("it is cut short")
+            if not self.is_complete:
+                raise _Damage("behind the end there is something else")
+            return None
+        elif op == Op.MESSAGE_INDEX:
+            data = _Fields(memoryview(self._read(at + RECORD.size, min(size, _U16.size + _U32.size))))
+            data.number(_U16)
+            if data.number(_U32) + _U16.size + _U32.size != size:
+                raise _Damage("the lengths in an index contradict each other")
+        elif op not in _UNCHECKED or size > MAX_INDEX or self._next_chunk(at + RECORD.size, behind) is not None:
+            raise _Damage(f"no record {op:#04x} of {size} bytes is expected there")
         elif op == Op.MESSAGE:
-            yield self._message(body)
-        elif op in (Op.SCHEMA, Op.CHANNEL):
-            self._learn(op, fields)
+            self.note(f"a message at byte {at} is in no chunk")
+        return behind
 
-    def _learn(self, op: int, fields: _Fields) -> None:
-        """A schema or a channel."""
-        self._named += len(fields.rest)
-        if len(self.channels) >= MAX_CHANNELS or self._named > MAX_NAMED_BYTES:
-            raise _Damage("more channels and schemas than are read")
-        number = fields.number("H")
-        if op == Op.SCHEMA:
-            self._schemas[number] = Schema(number, fields.text(), fields.text(), fields.block())
-            return
-        schema = self._schemas.get(fields.number("H"), _NO_SCHEMA)
-        self.channels[number] = Channel(number, fields.text(), fields.text(), schema, fields.map())
+    def _describe(self, op: int, data: _Fields) -> None:
+        if op == Op.HEADER:
+            self.profile, self.library = data.text(), data.text()
+            data.end()
+        elif op == Op.SCHEMA:
+            number = data.number(_U16)
+            schema = Schema(number, data.text(), data.text(), bytes(data.take(data.number(_U32))))
+            data.end()
+            self._schemas[number] = schema
+        elif op == Op.CHANNEL:
+            number, kind = data.number(_U16), data.number(_U16)
+            topic, encoding, metadata = data.text(), data.text(), data.map()
+            data.end()
+            schema_of = self._schemas.get(kind)
+            if schema_of is None:
+                raise _Damage(f"a channel of the schema {kind}, which is not there")
+            self.channels[number] = Channel(number, topic, encoding, schema_of, metadata)
+        else:
+            name = data.text()
+            self.metadata[name] = data.map()
+            data.end()
 
-    def _message(self, body: bytes) -> Message:
-        if len(body) < MESSAGE.size:
-            raise _Damage("a message that is too short")
-        number, sequence, time, published = MESSAGE.unpack_from(body)
-        channel = self.channels.get(number)
-        if channel is None:
-            raise _Damage(f"a message of a channel that was not told of, {number}")
-        return Message(channel, sequence, time, published, body[MESSAGE.size :])
+    def _chunk(self, at: int, size: int) -> ChunkPlace:
+        """A chunk, if what is in its head fits together."""
+        data = _Fields(memoryview(self._read(at + RECORD.size, min(size, _CHUNK_HEAD.size + 64))))
+        begin, end, raw, checksum = _CHUNK_HEAD.unpack(data.take(_CHUNK_HEAD.size))
+        length = data.number(_U32)
+        if length > 32:
+            raise _Damage("the name of its compression is too long")
+        compression = bytes(data.take(length)).decode("ascii", "replace")
+        packed = data.number(_U64)
+        head = _CHUNK_HEAD.size + _U32.size + length + _U64.size
+        if head + packed != size:
+            raise _Damage("the lengths in a chunk contradict each other")
+        place = at + RECORD.size + head
+        return ChunkPlace(at, RECORD.size + size, begin, end, raw, checksum, place, packed, compression)
 
-    def _chunk(self, fields: _Fields) -> Iterator[Message]:
-        """The messages of a chunk, if it is whole."""
-        _, _, size, checksum = _CHUNK.unpack(fields.take(_CHUNK.size))
-        data = _unpacked(fields.text(), fields.block("Q"), size)
-        if checksum and zlib.crc32(data) != checksum:
-            raise _Damage("a chunk is damaged")
-        found, at = list[Message](), 0
-        while at < len(data):
-            if at + RECORD.size > len(data):
-                raise _Damage("a chunk ends in a record")
-            op, count = RECORD.unpack_from(data, at)
-            at += RECORD.size
-            if count > len(data) - at:
-                raise _Damage("a chunk ends in a record")
-            body = data[at : at + count]
-            at += count
-            if op == Op.MESSAGE:
-                try:
-                    found.append(self._message(body))
-                except _Damage as damage:  # others of the chunk are well
-                    self._problem(self._file.tell(), str(damage))
-            elif op in (Op.SCHEMA, Op.CHANNEL):
-                self._learn(op, _Fields(body))
-        yield from found
+    def _attachment(self, at: int, size: int) -> None:
+        head = memoryview(self._read(at + RECORD.size, min(size, 2**16)))
+        data = _Fields(head)
+        data.take(16)
+        name, _ = data.text(), data.text()
+        length = data.number(_U64)
+        if len(head) - data.left + length + _U32.size != size:
+            raise _Damage("the lengths in an attachment contradict each other")
+        if len(self.attachments) >= MAX_ATTACHMENTS:
+            raise self.error(f"expected at most {MAX_ATTACHMENTS} attachments")
+        self.attachments.append(AttachmentPlace(at, RECORD.size + size, name))
 
-    # -- damages
-
-    def _read_summary(self) -> None:
-        """Channels of the summary, if there is one: those in front of the messages may be damaged."""
-        try:
-            start, end = self._summary()
-            at = start
-            while at < end:
-                op, body = self._record(at)
-                at += RECORD.size + len(body)
-                if op in (Op.SCHEMA, Op.CHANNEL):
-                    self._learn(op, _Fields(body))
-        except _Damage:
-            return
-        finally:
-            self._named = 0
-
-    def _summary(self) -> tuple[int, int]:
-        """Where the summary begins and ends."""
-        at = self._size - _FOOTER
-        if at < len(MAGIC):
-            raise _Damage("it has no footer")
-        op, body = self._record(at)
-        if op != Op.FOOTER or len(body) != 20 or self._file.read(len(MAGIC)) != MAGIC:
-            raise _Damage("it has no footer")
-        start: int = struct.unpack_from("<Q", body)[0]
-        return (start, at) if len(MAGIC) <= start <= at else (at, at)
-
-    def _ends_well(self) -> bool:
-        try:
-            self._summary()
-        except _Damage:
-            return False
-        return True
-
-    def _next_chunk(self, begin: int) -> int | None:
-        """Where the next chunk begins that may be whole; None: there is none."""
-        at = begin
-        while at < self._size:
-            self._file.seek(at)
-            data = self._file.read(_SEARCHED + _MARK_AT + len(_MARK))
-            place = data.find(_MARK, _MARK_AT)
-            while place >= 0:
-                op, size = RECORD.unpack_from(data, place - _MARK_AT)
-                found = at + place - _MARK_AT
-                if op == Op.CHUNK and size <= min(self._size - found - RECORD.size, MAX_CHUNK_BYTES):
-                    return found
-                place = data.find(_MARK, place + 1)
-            at += _SEARCHED
+    def _next_chunk(self, at: int, end: int | None = None) -> int | None:
+        """Where the next chunk is whose lengths fit together, from a byte on, and before another; None: there is none."""
+        overlap = _CHUNK_BEGIN + 8
+        end = self._size if end is None else end
+        while at < end:
+            block = self._read(at, min(_BLOCK, end - at) + overlap)
+            for mark in _CHUNK_MARK.finditer(block):
+                begin = at + mark.start() - _CHUNK_BEGIN
+                if mark.start() >= _CHUNK_BEGIN and block[mark.start() - _CHUNK_BEGIN] == Op.CHUNK:
+                    try:
+                        self._chunk(begin, self._head(begin)[1])
+                    except _Damage:
+                        self._false += 1
+                        if self._false > MAX_FALSE:
+                            raise self.error(
+                                f"expected at most {MAX_FALSE} false beginnings of chunks in damaged places"
+                            ) from None
+                        continue
+                    return begin
+            at += _BLOCK
         return None
 
+    def _from_summary(self) -> None:
+        """Channels that are said again at the end, if that is there, for chunks whose channels are lost."""
+        end = self._size - len(MAGIC) - 20
+        if end < 0 or self._read(self._size - len(MAGIC), len(MAGIC)) != MAGIC:
+            return
+        start = _U64.unpack(self._read(end, 8))[0]
+        if not 0 < start < end:
+            return
+        at: int | None = start
+        try:
+            while at is not None and at < end:
+                op, size = self._head(at)
+                if op in (Op.SCHEMA, Op.CHANNEL) and size <= MAX_DESCRIPTIONS - self._descriptions:
+                    self._descriptions += size
+                    self._describe(op, _Fields(memoryview(self._read(at + RECORD.size, size))))
+                at += RECORD.size + size
+        except _Damage:
+            return
 
-_NO_SCHEMA: Final = Schema(0, "", "", b"")
+    # -- what is in them
 
+    def attachment(self, place: AttachmentPlace) -> Attachment:
+        """An attachment. RecordingError: it is too large, or its checksum is wrong."""
+        if place.size > self._budget.unpacked:
+            raise self.error(
+                f'attachment "{shown(place.name)}": expected at most {self._budget.unpacked} bytes, found {place.size} '
+                "(budget.unpacked raises that)"
+            )
+        data = memoryview(self._read(place.at + RECORD.size, place.size - RECORD.size))
+        if len(data) < _U32.size or zlib.crc32(data[: -_U32.size]) != _U32.unpack(data[-_U32.size :])[0]:
+            raise self.error(f'attachment "{shown(place.name)}": it is damaged: its checksum is another one')
+        fields = _Fields(data[: -_U32.size])
+        time = fields.number(_U64)
+        fields.take(8)
+        return Attachment(fields.text(), fields.text(), bytes(fields.take(fields.number(_U64))), time)
 
-def _attachment(fields: _Fields, body: bytes) -> Attachment:
-    time = fields.number("Q")
-    fields.number("Q")
-    name, media_type, data = fields.text(), fields.text(), fields.block("Q")
-    checksum = fields.number("I")
-    if checksum and zlib.crc32(body[:-4]) != checksum:
-        raise _Damage("an attachment is damaged")
-    return Attachment(name, media_type, data, time)
-
-
-def _unpacked(compression: str, data: bytes, size: int) -> bytes:
-    """The contents of a chunk; not more than it says, whatever the compressed data would give."""
-    if size > MAX_CHUNK_BYTES:
-        raise _Damage(f"a chunk of {size} bytes")
-    if not compression:
+    def unpack(self, chunk: ChunkPlace) -> bytes:
+        """The records in a chunk. RecordingError: it is damaged, too large, or packed in an unknown way."""
+        where = f"chunk at byte {chunk.at}"
+        if chunk.raw > self._budget.unpacked:
+            raise self.error(
+                f"{where}: expected at most {self._budget.unpacked} bytes, found {chunk.raw} (budget.unpacked raises that)"
+            )
+        self._unpacked += chunk.raw
+        if self._unpacked > MAX_UNPACKED:
+            raise self.error(f"expected at most {MAX_UNPACKED} bytes of messages")
+        packed = self._read(chunk.packed_at, chunk.packed)
+        if chunk.compression == ZSTD:
+            data = self._decompress(packed, chunk.raw, where)
+        elif chunk.compression:
+            raise self.error(f'{where}: no compression "{shown(chunk.compression)}" is known here')
+        else:
+            data = packed
+        if len(data) != chunk.raw or (chunk.checksum and zlib.crc32(data) != chunk.checksum):
+            raise self.error(f"{where}: it is damaged: its checksum is another one")
         return data
-    if compression != ZSTD:
-        raise _Damage(f"a chunk with the compression {shown(compression)}; zstd alone is read")
-    import zstandard
 
-    try:
-        if zstandard.frame_content_size(data) not in (-1, size):
-            raise _Damage("a chunk has another size than it says")
-        found = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompress(data, max_output_size=size)
-    except zstandard.ZstdError as error:
-        raise _Damage(f"a chunk is damaged: {error}") from None
-    if len(found) != size:
-        raise _Damage("a chunk has another size than it says")
-    return found
+    def _decompress(self, packed: bytes, raw: int, where: str) -> bytes:
+        import zstandard
+
+        if self._decompressor is None:
+            self._decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+        try:
+            # a frame may announce more than the chunk: the library would allocate that at once
+            if zstandard.frame_content_size(packed) not in (-1, raw):
+                raise self.error(f"{where}: it is packed from another number of bytes than it says")
+            found: bytes = self._decompressor.decompress(packed, max_output_size=raw)
+        except (zstandard.ZstdError, MemoryError) as error:
+            raise self.error(f"{where}: it is damaged: {error}") from None
+        return found
+
+    def messages(
+        self, topics: Collection[str] | None = None, begin: int = 0, end: int = 2**64 - 1, first: int = 0
+    ) -> Iterator[Message]:
+        """Messages in the order of the file. Chunks that are damaged are passed over, and noted in `problems`.
+
+        Parameters
+        ----------
+        topics : collection of str, optional
+            Only of these.
+        begin, end : int
+            Only of these times, ns, inclusive.
+        first : int
+            Begin with this chunk.
+        """
+        for chunk in self.chunks[first:]:
+            if chunk.end < begin or chunk.begin > end:
+                continue
+            try:
+                yield from self._messages(chunk, topics, begin, end)
+            except (RecordingError, _Damage) as error:
+                reason = error.reason if isinstance(error, RecordingError) else f"chunk at byte {chunk.at}: {error}"
+                self.note(reason)
+
+    def _messages(self, chunk: ChunkPlace, topics: Collection[str] | None, begin: int, end: int) -> Iterator[Message]:
+        data = self.unpack(chunk)
+        at, wanted = 0, dict[int, Channel | None]()
+        while at < len(data):
+            if at + RECORD.size > len(data):
+                raise _Damage("a record in it is cut short")
+            op, size = RECORD.unpack_from(data, at)
+            at += RECORD.size
+            if size > len(data) - at:
+                raise _Damage("a record in it is cut short")
+            if op == Op.MESSAGE:
+                if size < MESSAGE.size:
+                    raise _Damage("a message in it is cut short")
+                number, sequence, time, _ = MESSAGE.unpack_from(data, at)
+                if number not in wanted:
+                    wanted[number] = self._channel(number, topics)
+                channel = wanted[number]
+                if channel is not None and begin <= time <= end:
+                    yield Message(channel, time, sequence, data[at + MESSAGE.size : at + size])
+            elif op in (Op.SCHEMA, Op.CHANNEL) and size <= MAX_DESCRIPTIONS - self._descriptions:
+                self._descriptions += size
+                self._describe(op, _Fields(memoryview(data)[at : at + size]))
+            at += size
+
+    def _channel(self, number: int, topics: Collection[str] | None) -> Channel | None:
+        channel = self.channels.get(number)
+        if channel is None:
+            self.note(f"messages of the channel {number}, which is not described, are passed over")
+            return None
+        return channel if topics is None or channel.topic in topics else None
+
+    # -- the whole file
+
+    def verify(self) -> None:
+        """Compare all checksums: a file that passes is as it was written, to the last byte.
+
+        Raises
+        ------
+        RecordingError
+            A checksum is another one, something was passed over, or the file does not end as it should.
+        """
+        if self.problems:
+            raise self.error(self.problems[0])
+        try:
+            self._verify()
+        except _Damage:
+            raise self.error("its end is damaged") from None
+
+    def _verify(self) -> None:
+        end = self._size - len(MAGIC) - 20 - RECORD.size
+        op, size = self._head(end) if end > 0 else (0, 0)
+        start, _, checksum = struct.unpack("<QQI", self._read(end + RECORD.size, 20))
+        data_end = start - RECORD.size - _U32.size
+        if op != Op.FOOTER or size != 20 or not 0 < data_end < end or self._head(data_end) != (Op.DATA_END, _U32.size):
+            raise self.error("its end is damaged")
+        wanted = _U32.unpack(self._read(data_end + RECORD.size, _U32.size))[0]
+        if self._checksum(0, data_end) != wanted:
+            raise self.error(f"a byte before byte {data_end} is another one than was written: the checksum is wrong")
+        if self._checksum(start, end + RECORD.size + 16) != checksum:
+            raise self.error(f"a byte behind byte {start} is another one than was written: the checksum is wrong")
+
+    def _checksum(self, at: int, end: int) -> int:
+        checksum = 0
+        while at < end:
+            block = self._read(at, min(_BLOCK, end - at))
+            if not block:
+                raise self.error("it became shorter while it was read")
+            checksum, at = zlib.crc32(block, checksum), at + len(block)
+        return checksum
 
 
-__all__ = ["Message", "Metadata", "Reader"]
+__all__ = ["AttachmentPlace", "ChunkPlace", "Message", "Reader"]

@@ -18,6 +18,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Final
 
+from botyard.control import Caller, Control, Level
+from botyard.control.control import EXIT_DENIED
 from botyard.control.later import then
 from botyard.errors import PeerError
 from botyard.interfaces.ros.transport import EncodedMessage
@@ -40,6 +42,11 @@ MAX_HOSTS: Final = 8
 """Most addresses of the master that are remembered."""
 
 log = logging.getLogger("botyard.ros")
+
+
+def denial_of_ending(control: Control, is_near: bool) -> str:
+    """Reason why a peer may not end the interface, empty if it may; `is_near`: it is on this machine, or on the master's."""
+    return control.denial(Caller("ros", Level.OWN if is_near else Level.CHANGE, "a ROS 1 peer"), Level.OWN)
 
 
 class _Publication:
@@ -239,18 +246,18 @@ class Node:
         return [0, "no protocol in common: only TCPROS", []]
 
     def _shutdown(self, peer: Peer, caller: str, reason: str = "") -> Any:
-        if not self._ros.obeys(peer):
-            text = "the world is read-only" if self._ros.read_only else "not from another machine (--allow-client-exit)"
+        text = self._ros.denial(peer)
+        if text:
             self._ros.throttled_log.log(
                 logging.WARNING,
-                "ROS 1: %s (%s) asks node %s to shut down, which is not obeyed: %s",
+                "ROS 1: %s (%s) asks node %s to shut down, refused: %s",
                 caller,
                 peer.address,
                 self.name,
                 text,
             )
             self._ros.doubt(self)
-            return [0, f"not obeyed: {text}", 0]
+            return [0, f"refused: {text}", 0]
         log.warning("ROS 1: %s (%s) asks node %s to shut down: %s", caller, peer.address, self.name, reason)
         self._ros.on_shutdown()
         return [1, "shutdown", 0]
@@ -271,10 +278,8 @@ class Ros1:
         A peer that may (``rosnode kill``) wants us to go.
     sim_time : bool
         Set ``/use_sim_time`` at the master.
-    allow_exit : bool
-        Such peers may be on any machine.
-    read_only : bool
-        No peer may.
+    denial : callable
+        Takes whether a peer is on this machine or the master's; gives the reason why it may not want that, empty if it may.
     """
 
     def __init__(
@@ -285,8 +290,7 @@ class Ros1:
         bound: str = "127.0.0.1",
         on_shutdown: Callable[[], None] = lambda: None,
         sim_time: bool = True,
-        allow_exit: bool = False,
-        read_only: bool = False,
+        denial: Callable[[bool], str] = lambda is_near: "" if is_near else EXIT_DENIED,
     ) -> None:
         self.types = types
         self.wire = "ros1"
@@ -295,8 +299,7 @@ class Ros1:
         self.bound = bound
         self.host = advertised_host(bound)
         self.on_shutdown = on_shutdown
-        self.read_only = read_only
-        self._allow_exit = allow_exit
+        self._denial = denial
         self._sim_time = sim_time
         self.rpc_turns, self.service_turns = TimeShare(RPC_SHARE), TimeShare(SHARE)
         self.throttled_log = ThrottledLog(log, burst=5)
@@ -356,9 +359,9 @@ class Ros1:
         """Somebody says that a node of ours is no more: whether the master still knows it is looked at soon."""
         self._doubted = node
 
-    def obeys(self, peer: Peer) -> bool:
-        """Whether a peer may end what we do: one on this machine, or on the master's, or any if the user wants that."""
-        return not self.read_only and (peer.is_local or self._allow_exit or peer.address in self._hosts)
+    def denial(self, peer: Peer) -> str:
+        """Reason why a peer may not end what we do; empty if it may."""
+        return self._denial(peer.is_local or peer.address in self._hosts)
 
     def ask_for_publishers(self, node: Node, topic: str) -> None:
         """Somebody says that the publishers of a topic are others now: the master is asked, soon and once."""
@@ -487,4 +490,4 @@ def _split(entry: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     return str(entry[0]), entry[1:]
 
 
-__all__ = ["Ros1"]
+__all__ = ["Ros1", "denial_of_ending"]

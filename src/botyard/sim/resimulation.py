@@ -147,7 +147,7 @@ def _(change: journal.Settle, sim: Simulation, source: str) -> None:
 @apply.register
 def _(change: journal.Restore, sim: Simulation, source: str) -> None:
     sim.know(change.described)
-    sim.restore(change.state)
+    sim.restore(change.state, programs=False)
 
 
 __all__ = ["apply", "resimulate"]

@@ -40,9 +40,9 @@ Employ = Callable[[Any, Program], None]
 
 
 def restore(
-    sim: Population[Any], known: Known, state: bytes, budget: Budget, employ: Employ, used: list[object]
+    sim: Population[Any], known: Known, state: bytes, budget: Budget, employ: Employ | None, used: list[object]
 ) -> None:
-    """See `Simulation.restore`. Appends the descriptions that the state refers to to `used`."""
+    """See `Simulation.restore`. Appends the descriptions that the state refers to to `used`. Without `employ`, it has no programs."""
     head, data = split(state, Head, budget.bytes)
     if head.version != VERSION:
         raise StateError(f"state: expected version {VERSION}, found {head.version} (of botyard {head.program})")
@@ -90,6 +90,8 @@ def restore(
         sim.robots[rays.robot].lasers[rays.laser].configure(rays.angle_min, rays.increment, rays.count)
     sim._unserved = set(roster.unserved)
     sim._holds = {name: list(sources) for name, sources in head.holds.items() if sources}
+    if employ is None:
+        head.controllers.clear()
     _employ(sim, head.controllers, employ)
     engine.resumed()
     sim.crowd.forget()
@@ -269,7 +271,7 @@ def _command(queued: Queued, bodies: int) -> tuple[str, str, int, Any]:
     return queued.body, queued.source, queued.sequence, command
 
 
-def _employ(sim: Population[Any], controllers: Sequence[Controller], employ: Employ) -> None:
+def _employ(sim: Population[Any], controllers: Sequence[Controller], employ: Employ | None) -> None:
     """Start programs that are missing, end those that are not in the state, and set the states of all."""
     wanted = {c.robot for c in controllers}
     for name in [name for name in sim._programs.driving if name not in wanted]:
@@ -278,6 +280,7 @@ def _employ(sim: Population[Any], controllers: Sequence[Controller], employ: Emp
         program = Program(name=c.name, options=c.options)
         try:
             if sim._programs.driving.get(c.robot, (None,))[0] != program:
+                assert employ is not None
                 employ(sim.robots[c.robot], program)
             owner = getattr(sim._programs.driving[c.robot][1], "__self__", None)
             assert isinstance(owner, Saveable)

@@ -42,22 +42,26 @@ class Restorable(Population[R]):
     def _employ(self, robot: R, program: Program) -> None:
         """Let a program drive a robot from the next step on."""
 
-    def save_state(self) -> bytes:
+    def save_state(self, *, programs: bool = True) -> bytes:
         """The state of the world as bytes: `restore` goes on from it, bit for bit.
 
         They hold all that changes, and digests of the map and of the models. What runs outside of the world is not in them: functions of
         `before_step`, clients' sessions, viewers.
+
+        Parameters
+        ----------
+        programs : bool
+            Whether the controllers that drive robots are in it, with their states. Without them, a run goes on by its journal alone.
 
         Raises
         ------
         StateError
             A robot is driven by a controller whose state cannot be saved (without ``get_state`` and ``set_state``).
         """
-        return join(
-            msgspec.msgpack.encode(head_of(self, self._known, controllers_of(self))), list(columns_of(self.engine))
-        )
+        controllers = controllers_of(self) if arguments.flag(programs, "programs") else []
+        return join(msgspec.msgpack.encode(head_of(self, self._known, controllers)), list(columns_of(self.engine)))
 
-    def restore(self, state: bytes, *, budget: Budget = Budget()) -> None:
+    def restore(self, state: bytes, *, programs: bool = True, budget: Budget = Budget()) -> None:
         """Go on from a state of this simulation or of another one with the same map.
 
         Robots that are missing are added, those that are not in the state are removed; handles of the others stay valid.
@@ -66,6 +70,8 @@ class Restorable(Population[R]):
         ----------
         state : bytes
             Result of `save_state`.
+        programs : bool
+            False: the controllers in it are left out, and those of this simulation end; nothing that the state names is run.
         budget : Budget
             Limits its size.
 
@@ -77,10 +83,11 @@ class Restorable(Population[R]):
         """
         self._check_thread()
         arguments.instance(budget, "budget", Budget)
+        employ = self._employ if arguments.flag(programs, "programs") else None
         tick, models = self.tick, list[object]()
         try:
             with self._journal:
-                restore(self, self._known, state, budget, self._employ, models)
+                restore(self, self._known, state, budget, employ, models)
         finally:
             self.feed.tell(*SAVED)
         if self._journal.is_read:

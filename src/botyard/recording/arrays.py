@@ -1,0 +1,478 @@
+"""Reads recordings as arrays, without ROS.
+
+    run = botyard.recording.load("run.mcap")
+    run.time                    # (T,), s
+    run.robots                  # N names
+    run.poses                   # (T, N, 3): x, y (m), heading (rad)
+    run.scans().ranges          # (T, N, R), m
+
+Robots that come and go have NaN where they are not in the world. Poses, velocities and scans are those of the recorded topics (in a
+recording without such topics those of its states, one a second), commands those of the journal.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard import arguments
+from botyard.engine.commands import SetVelocity
+from botyard.errors import ArgumentError, BotyardError, RecordingError, StateError
+from botyard.formats.budget import Budget, Meter
+from botyard.geometry import yaw_of_quaternion
+from botyard.model.world import THING
+from botyard.recording import frames
+from botyard.recording.codec import decode_entry
+from botyard.recording.comparing import body_columns, roster_of
+from botyard.recording.own import EVENTS, JOURNAL, STATES, unpack_bytes, unpack_json
+from botyard.recording.reader import Message, Reader
+from botyard.recording.samples import ros_names
+from botyard.sim.journal import AddRobots, Entry, RemoveBox, RemoveRobots, Restore, Submit, SubmitVelocities
+
+F8 = NDArray[np.float64]
+F4 = NDArray[np.float32]
+ODOMETRY: Final = "nav_msgs/msg/Odometry"
+SCAN: Final = "sensor_msgs/msg/LaserScan"
+TRUTH, ODOM = "base_pose_ground_truth", "odom"
+_LITTLE_ENDIAN: Final = b"\x00\x01"
+_U32: Final = struct.Struct("<I")
+_POSE: Final = struct.Struct("<7d")
+_SIX: Final = struct.Struct("<6d")
+_SCAN: Final = struct.Struct("<7f")
+_COVARIANCE: Final = 36 * 8
+MAX_BEAMS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened.
+
+    Attributes
+    ----------
+    time : float
+        Simulated time, s.
+    tick : int
+        Steps done.
+    kind : str
+        ``stall``, ``branch`` (a state was restored), ``lost`` (something was left out), ``end`` …
+    values : mapping
+        What else is said of it, such as ``robots``.
+    """
+
+    time: float
+    tick: int
+    kind: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scans:
+    """Scans of a laser of each robot.
+
+    Attributes
+    ----------
+    ranges : (T, N, R) float32 array
+        m; NaN where there is no scan, and behind the last beam of lasers with fewer beams than R. Infinite: nothing was met.
+    angle_min, increment : (N,) arrays
+        Bearing of the first beam in the laser's frame, and between two, rad; of the last scan. NaN for robots without.
+    """
+
+    ranges: F4
+    angle_min: F8
+    increment: F8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recording:
+    """A recorded run as arrays; T rows, N robots.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    metadata : mapping of str to str
+        What is said of the run: version, seed, command line, map.
+    time : (T,) array
+        Simulated time of each row, s. It goes back where a state was restored (the event ``branch``).
+    robots : tuple of str
+        Names of all robots that were in the world at some time, in the order in which they came.
+    poses : (T, N, 3) array
+        True poses: x, y (m), heading (rad). NaN in all arrays: the robot is not in the world, or it was not recorded.
+    velocities : (T, N, 3) array
+        In the robot's own frame: forward, left (m/s), yaw rate (rad/s).
+    odometry : (T, N, 3) array
+        Poses by odometry.
+    commands : (T, N, 3) array
+        The last velocity command until then: forward, left (m/s), yaw rate (rad/s).
+    events : tuple of Event
+        What happened.
+    problems : tuple of str
+        What could not be read; empty: all was.
+    """
+
+    path: str
+    metadata: Mapping[str, str]
+    time: F8
+    robots: tuple[str, ...]
+    poses: F8
+    velocities: F8
+    odometry: F8
+    commands: F8
+    events: tuple[Event, ...]
+    problems: tuple[str, ...]
+    budget: Budget = field(default=Budget(), repr=False)
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Which robots are in the world at each time, (T, N)."""
+        found: NDArray[np.bool_] = ~np.isnan(self.poses[:, :, 0])
+        return found
+
+    def scans(self, laser: str = "base_scan") -> Scans:
+        """The scans of a laser of each robot, by the name of its topic behind that of the robot. They are read now.
+
+        Raises
+        ------
+        ArgumentError
+            No robot has recorded scans of that name.
+        RecordingError
+            The file cannot be read any more, or the arrays would be larger than ``budget.cells``.
+        """
+        arguments.instance(laser, "laser", str)
+        with Reader(self.path, self.budget) as file:
+            return _Scanner(self, laser, file).read()
+
+    def changes(self) -> Iterator[Entry]:
+        """Everything that was done to the world from outside, in its order. RecordingError: one cannot be read."""
+        with Reader(self.path, self.budget) as file:
+            for message in file.messages((JOURNAL,)):
+                yield decode_entry(unpack_bytes(message.data), self.budget)
+
+
+def load(path: str | PathLike[str], *, budget: Budget = Budget()) -> Recording:
+    """Read a recording. Of a damaged or unfinished one, all complete chunks are read; `Recording.problems` says what is missing.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    budget : Budget
+        Limits: ``cells`` is how many numbers the arrays may have together, ``unpacked`` how many bytes a chunk.
+
+    Raises
+    ------
+    RecordingError
+        It cannot be opened, is no recording, or larger than the budget allows.
+    """
+    arguments.instance(budget, "budget", Budget)
+    with Reader(arguments.path(path, "path"), budget) as file:
+        return _Loader(file, budget).load()
+
+
+# -- messages of ROS 2 in CDR, as far as they are needed: numbers at known places
+
+
+class _Bad(Exception):
+    """Bytes are not of the type that they should be."""
+
+
+def _behind_texts(data: bytes, count: int, align: int) -> int:
+    """Where the numbers begin behind a time stamp and `count` texts."""
+    if data[:2] != _LITTLE_ENDIAN:
+        raise _Bad("it is not little-endian CDR")
+    at = 12  # behind four bytes of header and the time stamp
+    for _ in range(count):
+        at = 4 + (at - 4 + 3) // 4 * 4
+        if at + 4 > len(data):
+            raise _Bad("it is cut short")
+        at += 4 + _U32.unpack_from(data, at)[0]
+    return 4 + (at - 4 + align - 1) // align * align
+
+
+def odometry_of(data: bytes) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    """Pose and twist of a nav_msgs/Odometry: x, y (m), yaw (rad); forward, left (m/s), yaw rate (rad/s)."""
+    at = _behind_texts(data, 2, 8)
+    if at + _POSE.size + _SIX.size + 2 * _COVARIANCE > len(data):
+        raise _Bad("it is cut short")
+    x, y, _, *quaternion = _POSE.unpack_from(data, at)
+    vx, vy, _, _, _, w = _SIX.unpack_from(data, at + _POSE.size + _COVARIANCE)
+    return (x, y, yaw_of_quaternion(*quaternion)), (vx, vy, w)
+
+
+def scan_of(data: bytes) -> tuple[float, float, F4]:
+    """Bearing of the first beam, between two (rad), and the ranges (m) of a sensor_msgs/LaserScan."""
+    at = _behind_texts(data, 1, 4)
+    if at + _SCAN.size + 4 > len(data):
+        raise _Bad("it is cut short")
+    first, _, increment, *_ = _SCAN.unpack_from(data, at)
+    at += _SCAN.size
+    count = _U32.unpack_from(data, at)[0]
+    if count > MAX_BEAMS or at + 4 + 4 * count > len(data):
+        raise _Bad("it is cut short")
+    return first, increment, np.frombuffer(data, "<f4", count, at + 4)
+
+
+# -- rows
+
+
+class _Row(NamedTuple):
+    """A message that belongs to a row: the row, the robot's number, the name of its topic behind the robot's, the message."""
+
+    number: int
+    robot: int
+    name: str
+    message: Message
+
+
+class _Rows:
+    """Finds rows and robots of messages, in the order of the file.
+
+    Rows are the times at which samples were recorded; a message of another time than the one before begins the next row.
+    """
+
+    def __init__(self, file: Reader, budget: Budget) -> None:
+        self._file, self._budget = file, budget
+        self.robots: dict[str, int] = {}
+        self.times: list[int] = []
+        self.commands: dict[str, list[float]] = {}
+        self._bodies: list[str] = []
+        self._things: set[str] = set()
+        self._topics: dict[str, tuple[int, str]] | None = None
+        self._state: bytes | None = None
+        self._is_broken = False
+        self.meter = Meter(budget, file.path, RecordingError)
+
+    def __iter__(self) -> Iterator[_Row | Message]:
+        """Rows, and all other messages but changes as they are."""
+        types, now = (ODOMETRY, SCAN), -1
+        for message in self._file.messages():
+            topic, kind = message.channel.topic, message.channel.schema.name
+            if topic == STATES:
+                self._take_state(message.data)
+            elif topic == JOURNAL:
+                self._take_entry(message)
+                continue
+            elif kind in types:
+                found = self._find(topic)
+                if found is None:
+                    continue
+                if message.time != now:
+                    now = message.time
+                    self.meter.add("cells", 1)
+                    self.times.append(now)
+                yield _Row(len(self.times) - 1, *found, message)
+                continue
+            yield message
+
+    @property
+    def state(self) -> bytes | None:
+        """The last state; None: it cannot be read."""
+        return self._state
+
+    def _find(self, topic: str) -> tuple[int, str] | None:
+        if self._topics is None:
+            self._topics = {}
+            robots = [name for name in self._bodies if name not in self._things]
+            for name, one in zip(robots, ros_names(robots), strict=True):
+                self._topics[one.topic("")] = self._number(name), ""
+        prefix, slash, name = topic.rpartition("/")
+        found = self._topics.get(prefix + slash)
+        return None if found is None else (found[0], name)
+
+    def _number(self, name: str) -> int:
+        number = self.robots.setdefault(name, len(self.robots))
+        self.meter.check("robots", len(self.robots))
+        return number
+
+    def _set(self, bodies: list[str]) -> None:
+        """These are in the world now, in the order of their rows."""
+        if bodies != self._bodies:
+            self._bodies, self._topics = bodies, None
+
+    def _take_state(self, frame: bytes) -> None:
+        try:
+            self._state = frames.decode(unpack_bytes(frame), self._state)
+            roster = roster_of(self._state, self._budget)
+        except (StateError, RecordingError) as error:
+            self._state = None
+            if not self._is_broken:
+                self._file.note(f"a state cannot be read: {error}")
+            self._is_broken = True
+            return
+        self._is_broken = False
+        self._things = {body.name for body in roster.bodies if body.start is None or body.model == THING}
+        self._set([body.name for body in roster.bodies])
+
+    def _take_entry(self, message: Message) -> None:
+        try:
+            change = decode_entry(unpack_bytes(message.data), self._budget).change
+        except RecordingError as error:
+            self._file.note(error.reason)
+            return
+        if isinstance(change, Submit):
+            if isinstance(change.command, SetVelocity):
+                self._command(change.name, change.command)
+        elif isinstance(change, SubmitVelocities):
+            try:
+                many = change.command.checked(len(self._bodies))
+            except BotyardError as error:
+                self._file.note(f"a command at {message.time} ns: {error}")
+                return
+            for i, row in enumerate(many.rows.tolist()):
+                self._command(self._bodies[row], many.for_body(i))
+        elif isinstance(change, AddRobots):
+            if change.spec.name == THING:
+                self._things.update(change.names)
+            self._set([*self._bodies, *change.names])
+        elif isinstance(change, (RemoveRobots, RemoveBox)):
+            gone = {change.name} if isinstance(change, RemoveBox) else set(change.names)
+            self._set([name for name in self._bodies if name not in gone])
+            for name in gone:
+                self.commands.pop(name, None)
+        elif isinstance(change, Restore):
+            self._state = None  # a keyframe follows
+            self.commands.clear()
+
+    def _command(self, name: str, command: SetVelocity) -> None:
+        last = self.commands.setdefault(name, [0.0, 0.0, 0.0])
+        for axis, value in enumerate((command.v, command.vy, command.w)):
+            if value is not None:
+                last[axis] = float(value)
+
+
+class _Loader:
+    """Reads all but scans."""
+
+    def __init__(self, file: Reader, budget: Budget) -> None:
+        self._file, self._budget = file, budget
+        self._rows = _Rows(file, budget)
+        self._found: dict[str, list[tuple[int, int, Any]]] = {
+            name: [] for name in ("poses", "velocities", "odometry", "commands")
+        }
+        self._row = -1
+        self._events: list[Event] = []
+
+    def load(self) -> Recording:
+        """Read the file."""
+        has_rows = any(channel.schema.name in (ODOMETRY, SCAN) for channel in self._file.channels.values())
+        for one in self._rows:
+            if isinstance(one, _Row):
+                self._take_row(one)
+            elif one.channel.topic == EVENTS:
+                self._take_event(one)
+            elif one.channel.topic == STATES and not has_rows and self._rows.state is not None:
+                self._take_columns(one.time, self._rows.state)
+        rows, n = len(self._rows.times), len(self._rows.robots)
+        self._rows.meter.add("cells", 12 * rows * n)
+        arrays = {name: self._array(values, rows, n) for name, values in self._found.items()}
+        return Recording(
+            path=self._file.path,
+            metadata=self._file.metadata.get("botyard", {}),
+            time=np.array(self._rows.times, np.float64) / 1e9,
+            robots=tuple(self._rows.robots),
+            events=tuple(self._events),
+            problems=tuple(self._file.problems),
+            budget=self._budget,
+            **arrays,
+        )
+
+    @staticmethod
+    def _array(values: list[tuple[int, int, Any]], rows: int, n: int) -> F8:
+        array = np.full((rows, n, 3), np.nan)
+        if values:
+            where = np.array([value[:2] for value in values])
+            array[where[:, 0], where[:, 1]] = [value[2] for value in values]
+        return array
+
+    def _keep(self, what: str, row: int, robot: int, values: tuple[float, float, float]) -> None:
+        self._rows.meter.add("cells", 3)
+        self._found[what].append((row, robot, values))
+
+    def _take_commands(self, row: int) -> None:
+        """The commands in force in a row that begins."""
+        self._row = row
+        for name, values in self._rows.commands.items():
+            robot = self._rows.robots.get(name)
+            if robot is not None:
+                self._keep("commands", row, robot, (values[0], values[1], values[2]))
+
+    def _take_row(self, one: _Row) -> None:
+        if one.number != self._row:
+            self._take_commands(one.number)
+        if one.name not in (TRUTH, ODOM) or one.message.channel.schema.name != ODOMETRY:
+            return
+
+        def take(data: bytes) -> None:
+            pose, twist = odometry_of(data)
+            if one.name == TRUTH:
+                self._keep("poses", one.number, one.robot, pose)
+                self._keep("velocities", one.number, one.robot, twist)
+            else:
+                self._keep("odometry", one.number, one.robot, pose)
+
+        try:
+            take(one.message.data)
+        except _Bad as error:
+            self._file.note(f"a message of {one.message.channel.topic} at {one.message.time} ns: {error}")
+
+    def _take_event(self, message: Message) -> None:
+        try:
+            said = unpack_json(message.data)
+            event = Event(message.time / 1e9, int(said.pop("tick", -1)), str(said.pop("event")), said)
+        except (RecordingError, KeyError, ValueError, TypeError, OverflowError) as error:
+            self._file.note(f"an event at {message.time} ns: {error}")
+            return
+        self._rows.meter.add("cells", len(message.data))
+        self._events.append(event)
+
+    def _take_columns(self, time: int, state: bytes) -> None:
+        """A row of a recording without topics of robots."""
+        names, columns = body_columns(state, self._budget)
+        self._rows.meter.add("cells", 1)
+        self._rows.times.append(time)
+        row = len(self._rows.times) - 1
+        for name, i in names.items():
+            robot = self._rows._number(name)
+            for what, column in (("poses", "pose"), ("velocities", "vel"), ("odometry", "odom")):
+                self._keep(what, row, robot, tuple(columns[column][i].tolist()))
+        self._take_commands(row)
+
+
+class _Scanner:
+    """Reads the scans of a laser."""
+
+    def __init__(self, run: Recording, laser: str, file: Reader) -> None:
+        self._run, self._laser = run, laser
+        self._rows = _Rows(file, run.budget)
+
+    def read(self) -> Scans:
+        """Read the file."""
+        n = len(self._run.robots)
+        found: list[tuple[int, int, F4]] = []
+        first, increment, beams = np.full(n, np.nan), np.full(n, np.nan), 0
+        for one in self._rows:
+            if not isinstance(one, _Row) or one.name != self._laser or one.message.channel.schema.name != SCAN:
+                continue
+            try:
+                first[one.robot], increment[one.robot], ranges = scan_of(one.message.data)
+            except _Bad:
+                continue
+            self._rows.meter.add("cells", len(ranges))
+            found.append((one.number, one.robot, ranges.copy()))
+            beams = max(beams, len(ranges))
+        if not found:
+            raise ArgumentError(f'laser: expected the name of a recorded topic with scans, found "{self._laser}"')
+        self._rows.meter.add("cells", len(self._run.time) * n * beams)
+        ranges = np.full((len(self._run.time), n, beams), np.nan, np.float32)
+        for row, robot, values in found:
+            ranges[row, robot, : len(values)] = values
+        return Scans(ranges, first, increment)
+
+
+__all__ = ["Event", "Recording", "Scans", "load", "odometry_of", "scan_of"]

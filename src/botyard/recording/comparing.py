@@ -1,0 +1,234 @@
+"""Where two states of a world differ: which body, which column, and both values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.engine.layout import State, allocate_state
+from botyard.engine.state import BODIES, CONTACTS, UNSAVED, columns_of, declared, digest_of, split
+from botyard.errors import StateError
+from botyard.formats.budget import Budget
+from botyard.sim.simulation import Simulation
+from botyard.sim.statehead import VERSION, Head, Roster
+from botyard.version import __version__
+
+_PLAIN: Final = (
+    "tick",
+    "seed",
+    "step_us",
+    "error_mode",
+    "contacts",
+    "span",
+    "teleports",
+    "claims",
+    "rays",
+    "queue",
+    "holds",
+    "sequence",
+)
+"""What a head says beside the roster and controllers."""
+_AXES: Final[Mapping[tuple[int, ...], tuple[str, ...]]] = {(3,): (".x", ".y", ".a"), (2,): (".forward", ".turned")}
+"""Names of the numbers of a row of `botyard.engine.layout.State`."""
+
+
+_STEADY: Final = frozenset(State._fields[State._fields.index("max_vel") :])
+"""Columns that no step changes: what differs there is no consequence of something else."""
+
+
+class Difference(NamedTuple):
+    """A value that differs.
+
+    Attributes
+    ----------
+    body : str
+        The robot, box or device; empty: it belongs to the world.
+    column : str
+        Its name: ``pose.x``, ``battery.charge``, ``claims``.
+    recorded, again : value
+        Both values.
+    """
+
+    body: str
+    column: str
+    recorded: Any
+    again: Any
+
+    def __str__(self) -> str:
+        whose = f"{self.body}: " if self.body else ""
+        return f"{whose}{self.column}: recorded {_shown(self.recorded)}, now {_shown(self.again)}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
+class _Parts(NamedTuple):
+    head: Head
+    roster: Roster
+    columns: dict[str, NDArray[Any]]
+
+
+def state_digest(state: bytes, budget: Budget = Budget()) -> int:
+    """`Simulation.digest` of the simulation that a state is of. StateError: it is none."""
+    head, data = split(state, Head, budget.bytes)
+    head.controllers = []
+    return digest_of(msgspec.msgpack.encode(head), [np.frombuffer(data, np.uint8)])
+
+
+def roster_of(state: bytes, budget: Budget = Budget()) -> Roster:
+    """What is in the world of a state. StateError: it is none, or of another version."""
+    head, _ = split(state, Head, budget.bytes)
+    return _roster(head)
+
+
+def tick_of(state: bytes, budget: Budget = Budget()) -> int:
+    """Steps done in a state. StateError: it is none."""
+    return split(state, Head, budget.bytes)[0].tick
+
+
+def _roster(head: Head) -> Roster:
+    if head.version != VERSION:
+        raise StateError(f"state: expected version {VERSION}, found {head.version} (of botyard {head.program})")
+    try:
+        return msgspec.msgpack.decode(head.roster, type=Roster)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise StateError(f"state: {error}") from None
+
+
+def body_columns(state: bytes, budget: Budget = Budget()) -> tuple[dict[str, int], dict[str, NDArray[Any]]]:
+    """Rows of the robots of a state by their names, and the columns of `State` of all bodies. StateError: it is none."""
+    head, data = split(state, Head, budget.bytes)
+    bodies = _roster(head).bodies
+    columns, at = dict[str, NDArray[Any]](), 0
+    for name, empty in allocate_state(0)[0]._asdict().items():
+        if name in UNSAVED:
+            continue
+        shape = (len(bodies), *empty.shape[1:])
+        size = empty.dtype.itemsize * math.prod(shape)
+        if at + size > len(data):
+            raise StateError(f"state: it ends in the column {name}")
+        columns[name] = np.frombuffer(data[at : at + size], empty.dtype).reshape(shape)
+        at += size
+    return {body.name: i for i, body in enumerate(bodies) if body.start is not None}, columns
+
+
+def differences(sim: Simulation, state: bytes, budget: Budget = Budget()) -> Iterator[Difference]:
+    """Where a recorded state differs from the present one of a simulation, bit by bit: 0.0 and −0.0 differ.
+
+    First which bodies there are, then columns that no step changes (limits, masks), then the others in the order of `State`, poses first.
+
+    Raises
+    ------
+    StateError
+        It is no state, or one of another version of botyard.
+    """
+    head, data = split(state, Head, budget.bytes)
+    mine, roster = _present(sim), _roster(head)
+    if roster.schema != mine.roster.schema and roster.keys.keys() == mine.roster.keys.keys():
+        raise StateError(f"state: it is of another version of botyard, {head.program}; this one is {__version__}")
+    yield from _of_rosters(roster, mine.roster)
+    if [body.name for body in roster.bodies] == [
+        body.name for body in mine.roster.bodies
+    ] and roster.keys == mine.roster.keys:
+        theirs = _Parts(head, roster, _columns(sim, head, roster, data))
+        yield from _of_columns(theirs, mine)
+    yield from _of_heads(head, mine.head, [body.name for body in roster.bodies if body.start is not None])
+
+
+def _present(sim: Simulation) -> _Parts:
+    head, _ = split(sim.save_state(programs=False), Head, 2**62)
+    names = [one.name for one in declared(sim.engine, masses=sim.engine.dynamics is not None)]
+    return _Parts(head, _roster(head), dict(zip(names, columns_of(sim.engine), strict=True)))
+
+
+def _columns(sim: Simulation, head: Head, roster: Roster, data: memoryview) -> dict[str, NDArray[Any]]:
+    rows = {name: len(keys) for name, keys in roster.keys.items()} | {
+        BODIES: len(roster.bodies),
+        CONTACTS: max(head.contacts, 0),
+    }
+    found, at = dict[str, NDArray[Any]](), 0
+    for one in declared(sim.engine, masses=head.contacts >= 0):
+        shape = (rows.get(one.rows, 0), *one.shape)
+        size = one.dtype.itemsize * math.prod(shape)
+        if at + size > len(data):
+            raise StateError(f"state: it ends in the column {one.name}")
+        found[one.name] = np.frombuffer(data[at : at + size], one.dtype).reshape(shape)
+        at += size
+    return found
+
+
+def _of_rosters(theirs: Roster, mine: Roster) -> Iterator[Difference]:
+    recorded, again = ({body.name: body for body in roster.bodies} for roster in (theirs, mine))
+    for name in [*recorded, *(name for name in again if name not in recorded)]:
+        one, other = recorded.get(name), again.get(name)
+        if one is None or other is None:
+            yield Difference(name, "is there", one is not None, other is not None)
+        elif (one.model, one.digest) != (other.model, other.digest):
+            yield Difference(name, "model", f"{one.model} {one.digest.hex()}", f"{other.model} {other.digest.hex()}")
+        elif one.start != other.start:
+            yield Difference(name, "start", one.start, other.start)
+    if list(recorded) != list(again) and recorded.keys() == again.keys():
+        yield Difference("", "order of bodies", list(recorded), list(again))
+    for what in ("scene", "described"):
+        one, other = getattr(theirs, what), getattr(mine, what)
+        if one != other:
+            yield Difference("", what, one.hex(), other.hex())
+    for what in ("keys", "unserved"):
+        one, other = getattr(theirs, what), getattr(mine, what)
+        if one != other:
+            yield Difference("", "rows of tables" if what == "keys" else what, one, other)
+
+
+def _of_columns(theirs: _Parts, mine: _Parts) -> Iterator[Difference]:
+    bodies = [body.name for body in theirs.roster.bodies]
+    for name, recorded in sorted(theirs.columns.items(), key=lambda item: item[0] not in _STEADY):
+        again = mine.columns.get(name)
+        if again is None or again.shape != recorded.shape or again.dtype != recorded.dtype:
+            continue  # a number of contacts or of bodies with mass, which the heads tell
+        table = name.partition(".")[0]
+        if "." not in name or table == "mass":
+            rows: Sequence[Any] = bodies
+        else:
+            rows = theirs.roster.keys.get(table) or [f"{table} {i}" for i in range(len(recorded))]
+        yield from _of_rows(name, rows, recorded, again)
+
+
+def _of_rows(name: str, rows: Sequence[Any], recorded: NDArray[Any], again: NDArray[Any]) -> Iterator[Difference]:
+    if not recorded.size:
+        return
+    bits = (a.view(np.uint8).reshape(*a.shape, a.dtype.itemsize) for a in map(np.ascontiguousarray, (recorded, again)))
+    one, other = bits
+    names = _AXES.get(recorded.shape[1:]) if "." not in name else None
+    for where in np.argwhere((one != other).any(axis=-1)).tolist():
+        row, inner = where[0], where[1:]
+        behind = "" if not inner else names[inner[0]] if names is not None else f"[{inner[0]}]"
+        key = rows[row]
+        whose = ".".join(map(str, key)) if isinstance(key, list) else str(key)
+        yield Difference(whose, name + behind, recorded[tuple(where)].item(), again[tuple(where)].item())
+
+
+def _of_heads(theirs: Head, mine: Head, robots: Sequence[str]) -> Iterator[Difference]:
+    for what in _PLAIN:
+        one, other = getattr(theirs, what), getattr(mine, what)
+        if msgspec.msgpack.encode(one) == msgspec.msgpack.encode(other):
+            continue
+        if what == "teleports" and len(one) == len(other) == len(robots):
+            for robot, a, b in zip(robots, one, other, strict=True):
+                if a != b:
+                    yield Difference(robot, "teleports", a, b)
+        elif isinstance(one, dict):
+            for robot in sorted(one.keys() | other.keys()):
+                if one.get(robot) != other.get(robot):
+                    yield Difference(robot, what, one.get(robot, []), other.get(robot, []))
+        else:
+            yield Difference("", what, one, other)
+
+
+__all__ = ["Difference", "body_columns", "differences", "roster_of", "state_digest", "tick_of"]

@@ -1,0 +1,386 @@
+"""A recording as arrays: the engine's own numbers; what is damaged or made to cost much is passed over or refused."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import struct
+import subprocess
+import sys
+import tracemalloc
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import botyard
+from botyard.errors import ArgumentError, KeptFileError, RecordingError
+from botyard.formats.budget import Budget
+from botyard.recording import mcap
+from botyard.recording.arrays import Recording, load
+from botyard.recording.mcap import ChunkBuilder, Op
+from botyard.recording.reader import Reader
+from botyard.recording.table import columns_of, export
+from botyard.sim.simulation import Simulation
+from tests.cli.test_cli import call
+
+
+class Run:
+    """A recorded run, and what the engine said in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        sim = self.sim = Simulation.load("office", seed=4)
+        self.truth: dict[tuple[str, float], list[tuple[float, float, float]]] = {}
+        self.scans: dict[tuple[str, float], Any] = {}
+        with sim.record(path, overwrite=True, rate=0.0):
+            a = sim.add_robot("p3dx", "first robot", pose=(10.0, 10.0, 0.3))
+            sim.add_robot("p3dx", "b", pose=(14.0, 10.0, -3.0))
+            a.command(v=0.25, w=0.5)
+            self._steps(12)
+            sim.remove_robot("b")
+            sim.fleet.command(v=0.1)
+            self._steps(12)
+            sim.add_robot("p3at", "c", pose=(14.0, 12.0, 1.0))
+            sim.robots["c"].command(w=-0.3)
+            self._steps(12)
+            sim.remove_robot("c")
+            sim.add_robot("p3dx", "b", pose=(15.0, 10.0, 0.0))
+            self._steps(6)
+
+    def _steps(self, count: int) -> None:
+        for _ in range(count):
+            self.sim.step()
+            for name, robot in self.sim.robots.items():
+                v = robot.velocity
+                self.truth[name, round(self.sim.time, 6)] = [tuple(robot.truth), (v.vx, v.vy, v.w), tuple(robot.odom)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return Run(tmp_path_factory.mktemp("reading") / "run.mcap")
+
+
+@pytest.fixture(scope="module")
+def read(run: Run) -> Recording:
+    return load(run.path)
+
+
+def test_arrays_have_the_engines_numbers(run: Run, read: Recording) -> None:
+    assert read.robots == ("first robot", "b", "c")
+    assert read.time.tolist() == pytest.approx([0.1 * k for k in range(1, 43)])
+    assert read.problems == ()
+    seen = 0
+    for row, time in enumerate(read.time.tolist()):
+        for n, name in enumerate(read.robots):
+            said = run.truth.get((name, round(time, 6)))
+            found = [array[row, n] for array in (read.poses, read.velocities, read.odometry)]
+            assert read.present[row, n] == (said is not None)
+            if said is None:
+                assert all(np.isnan(values).all() for values in found)
+                continue
+            seen += 1
+            for values, expected in zip(found, said, strict=True):
+                np.testing.assert_allclose(values, expected, rtol=0, atol=1e-14)
+    assert seen == len(run.truth) == 42 + 12 + 12 + 6
+
+
+def test_commands_are_those_in_force(read: Recording) -> None:
+    first, b, c = (read.commands[:, n] for n in range(3))
+    assert first[0].tolist() == [0.25, 0.0, 0.5]
+    assert first[-1].tolist() == [0.1, 0.0, 0.5]
+    assert np.isnan(b).all()
+    assert c[30].tolist() == [0.0, 0.0, -0.3]
+    assert np.isnan(c[[0, 23, 41]]).all()
+
+
+def test_scans_are_an_array_and_are_read_when_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "scans.mcap"
+    sim = Simulation.load("office", seed=4)
+    sim.add_robot("p3dx", "a", pose=(10.0, 10.0, 0.3))
+    sim.add_robot("p3dx", "b", pose=(14.0, 10.0, 0.3), lasers=["tim3xx"])
+    said = []
+    with sim.record(path, topics=["*/base_scan", "*/odom"], rate=0.0):
+        for _ in range(5):
+            sim.step()
+            said.append([robot.laser.ranges.copy() for robot in sim.robots.values()])
+    run = load(path)
+    scans = run.scans()
+    assert scans.ranges.shape == (len(run.time), 2, max(len(one) for one in said[0]))
+    assert scans.ranges.dtype == np.float32
+    for k, both in enumerate(said):
+        row = int(np.argmin(abs(run.time - 0.1 * (k + 1))))
+        for n, ranges in enumerate(both):
+            own = scans.ranges[row, n, : len(ranges)]
+            met = np.isfinite(own)
+            np.testing.assert_allclose(own[met], ranges[met].astype(np.float32), rtol=1e-6)
+            assert np.isnan(scans.ranges[row, n, len(ranges) :]).all()
+    assert scans.increment[0] == pytest.approx(np.pi / 180)
+    with pytest.raises(ArgumentError, match='found "sonar"'):
+        run.scans("sonar")
+
+
+def test_events_and_changes_are_records(read: Recording) -> None:
+    assert [event.kind for event in read.events][-1:] == ["end"]
+    assert read.events[-1].tick == 42
+    kinds = [type(entry.change).__name__ for entry in read.changes()]
+    assert kinds.count("AddRobots") == 4 and "SubmitVelocities" in kinds
+    assert read.metadata["seed"] == "4"
+
+
+def test_a_recording_without_topics_of_robots_has_its_states(tmp_path: Path) -> None:
+    sim = Simulation.load("office", seed=4)
+    robot = sim.add_robot("p3dx", "a", pose=(10.0, 10.0, 0.3))
+    robot.command(v=0.2)
+    with sim.record(tmp_path / "r.mcap", topics=["/tf"]):
+        sim.step(30)
+    run = load(tmp_path / "r.mcap")
+    assert run.time[-1] == pytest.approx(3.0) and 4 <= len(run.time) <= 6
+    assert run.poses[-1, 0].tolist() == list(robot.truth)
+    assert run.velocities[-1, 0, 0] == robot.velocity.vx
+
+
+def test_it_needs_no_ros(run: Run) -> None:
+    """Nothing of ROS is imported, nor anything that compiles."""
+    code = (
+        "import sys, botyard\n"
+        f"run = botyard.recording.load({str(run.path)!r})\n"
+        "assert run.poses.shape == (42, 3, 3)\n"
+        "print([m for m in ('rosbags', 'rospy', 'rclpy', 'numba') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
+# -- tables
+
+
+def test_a_table_has_a_row_for_each_time_and_robot(run: Run, read: Recording, tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    assert export(read, path) == len(run.truth)
+    rows = list(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
+    assert len(rows) == len(run.truth)
+    for row in rows:
+        said = run.truth[row["robot"], round(float(row["time [s]"]), 6)]
+        found = [
+            float(row[name]) for name in ("x [m]", "y [m]", "heading [rad]", "vx [m/s]", "vy [m/s]", "yaw rate [rad/s]")
+        ]
+        np.testing.assert_allclose(found, [*said[0], *said[1]], rtol=0, atol=1e-14)
+    assert [row["command vx [m/s]"] for row in rows if row["robot"] == "b"] == [""] * 18
+    with pytest.raises(KeptFileError):
+        export(read, path)
+    export(read, path, overwrite=True)
+    with pytest.raises(ArgumentError, match=r"expected a suffix out of \.csv"):
+        export(read, tmp_path / "run.xls")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "feather"])
+def test_tables_of_arrow_have_the_same_numbers(read: Recording, suffix: str, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    path = tmp_path / f"run.{suffix}"
+    export(read, path)
+    if suffix == "parquet":
+        from pyarrow import parquet
+
+        table = parquet.read_table(path)
+    else:
+        table = pyarrow.ipc.open_file(path).read_all()
+    expected = columns_of(read)
+    assert table.column_names == list(expected)
+    for name, values in expected.items():
+        found = table[name].to_pylist()
+        assert found == [None if value != value else value for value in values.tolist()], name
+    assert table.schema.metadata[b"botyard seed"] == b"4"
+
+
+def test_the_command_line_writes_tables(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "run.csv"
+    code, out, err = call("export", str(run.path), str(target), capsys=capsys)
+    assert (code, err) == (0, "") and out.endswith(f"{len(run.truth)} rows\n")
+    assert len(target.read_text("utf-8").splitlines()) == len(run.truth) + 1
+    assert call("export", str(run.path), str(target), capsys=capsys)[0] == 255
+    assert call("export", str(run.path), str(target), "--force", capsys=capsys)[0] == 0
+    assert call("export", str(run.path), str(tmp_path / "run.txt"), capsys=capsys)[0] == 255
+    assert call("export", str(tmp_path / "none.mcap"), str(target), "--force", capsys=capsys)[0] == 2
+    code, _, err = call("export", str(run.path), str(target), "--force", "--max-read", "cells=100", capsys=capsys)
+    assert code == 2 and "--max-read cells" in err
+
+
+# -- damage: naive twin of the scan, by the places of chunks that are known from the whole file
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A file of 30 chunks with one message each."""
+    import zstandard
+
+    builder, packer = ChunkBuilder(), zstandard.ZstdCompressor()
+    summary = mcap.Summary()
+    parts = [mcap.beginning("", "x"), summary.channel(mcap.Channel(1, "/t", "x", mcap.Schema(1, "s", "", b"")))]
+    for k in range(30):
+        builder.add(1, k, k, bytes([k]) * (50 + k))
+        chunk = builder.build(packer)
+        summary.chunk(chunk, sum(map(len, parts)))
+        parts.append(chunk.data)
+    data = b"".join(parts)
+    return data + summary.end(len(data), zlib.crc32(data))
+
+
+def _values(path: Path) -> set[int]:
+    with Reader(path) as file:
+        found = [(m.time, bytes(m.data)) for m in file.messages()]
+    for time, data in found:
+        assert data == bytes([time]) * (50 + time)
+    return {time for time, _ in found}
+
+
+def _chunks(data: bytes, path: Path) -> list[tuple[int, int]]:
+    path.write_bytes(data)
+    with Reader(path) as file:
+        assert file.problems == [] and len(file.chunks) == 30
+        return [(chunk.at, chunk.at + chunk.size) for chunk in file.chunks]
+
+
+PLACES: list[tuple[int, int]] = []
+"""Of the chunks of `many`."""
+
+
+@given(data=st.data())
+@settings(max_examples=150)
+def test_each_complete_chunk_of_a_damaged_file_is_recovered(
+    many: bytes, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged.mcap"
+    places = PLACES or _chunks(many, path)
+    PLACES[:] = places
+    damaged = bytearray(many)
+    touched = set()
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(100, len(many) - 1))
+        size = data.draw(st.integers(1, 40))
+        damaged[at : at + size] = data.draw(st.binary(min_size=size, max_size=size))[: len(many) - at]
+        touched.update(range(at, at + size))
+    path.write_bytes(damaged)
+    whole = {k for k, (begin, end) in enumerate(places) if not touched.intersection(range(begin, end))}
+    assert whole <= _values(path)
+
+
+@given(data=st.data())
+@settings(max_examples=100)
+def test_each_complete_chunk_of_a_file_that_was_cut_short_is_recovered(
+    many: bytes, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "cut.mcap"
+    places = _chunks(many, path)
+    end = data.draw(st.integers(len(mcap.MAGIC), len(many)))
+    path.write_bytes(many[:end])
+    assert _values(path) == {k for k, (_, last) in enumerate(places) if last <= end}
+
+
+@given(st.binary(max_size=300))
+def test_foreign_bytes_are_no_recording(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "foreign"
+    path.write_bytes(data)
+    with pytest.raises(RecordingError, match="expected a recording"):
+        load(path)
+    path.write_bytes(mcap.MAGIC + data)
+    with contextlib.suppress(RecordingError):
+        assert load(path).problems
+
+
+@given(data=st.data())
+@settings(max_examples=100)
+def test_a_damaged_recording_gives_what_is_whole(
+    run: Run, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged_run.mcap"
+    damaged = bytearray(run.path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(8, len(damaged) - 1))
+        damaged[at : at + 4] = data.draw(st.binary(max_size=8))
+    path.write_bytes(damaged[: data.draw(st.integers(100, len(damaged)))])
+    try:
+        found = load(path)
+    except RecordingError:
+        return
+    assert len(found.time) <= 42
+
+
+# -- bombs
+
+
+def _file(*records: bytes) -> bytes:
+    return mcap.beginning("", "x") + b"".join(records)
+
+
+def _chunk(packed: bytes, raw: int, compression: str = "zstd") -> bytes:
+    return mcap.record(
+        Op.CHUNK, struct.pack("<QQQI", 0, 1, raw, 0), mcap.text(compression), struct.pack("<Q", len(packed)), packed
+    )
+
+
+def _channel(number: int) -> bytes:
+    return mcap.Channel(number & 0xFFFF, f"/t{number}", "x", mcap.Schema(0, "", "", b"")).record
+
+
+def _zeros(count: int, *, said: bool) -> bytes:
+    import zstandard
+
+    packer = zstandard.ZstdCompressor(level=19, write_content_size=said).compressobj(size=count if said else -1)
+    return b"".join(packer.compress(bytes(2**20)) for _ in range(count >> 20)) + packer.flush()
+
+
+BOMBS = {
+    "a frame that says more than the chunk": _file(_chunk(_zeros(2**27, said=True), 1000)),
+    "a frame that unpacks to more than the chunk": _file(_chunk(_zeros(2**27, said=False), 1000)),
+    "a chunk that is too large": _file(_chunk(b"", 2**62)),
+    "a chunk longer than the file": _file(mcap.RECORD.pack(Op.CHUNK, 2**63)),
+    "a schema longer than the file": _file(mcap.RECORD.pack(Op.SCHEMA, 2**40)),
+    "texts longer than the record": _file(mcap.record(Op.CHANNEL, struct.pack("<HHI", 1, 0, 2**32 - 1))),
+    "a compression that nobody knows": _file(_chunk(b"x", 1, "lzma")),
+    "thousands of channels": _file(*map(_channel, range(20_000))),
+    "an attachment that contradicts itself": _file(
+        mcap.record(Op.ATTACHMENT, bytes(16), mcap.text("scene"), mcap.text(""), struct.pack("<Q", 2**60))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BOMBS)
+def test_bombs_end_early(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "bomb.mcap"
+    path.write_bytes(BOMBS[what])
+    tracemalloc.start()
+    try:
+        found = load(path)
+        assert found.problems
+        assert tracemalloc.get_traced_memory()[1] < 80 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_descriptions_are_limited_in_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.mcap"
+    schema = mcap.Schema(1, "s", "", bytes(2**24)).record
+    path.write_bytes(_file(*[schema] * 5))
+    with pytest.raises(RecordingError, match="at most 67108864 bytes of schemas"):
+        load(path)
+
+
+def test_arrays_are_limited(run: Run) -> None:
+    with pytest.raises(RecordingError, match="--max-read cells=NUMBER raises that"):
+        load(run.path, budget=Budget(cells=500))
+    with pytest.raises(RecordingError, match="robots"):
+        load(run.path, budget=Budget(robots=2))
+    small = load(run.path, budget=Budget(unpacked=50))
+    assert small.problems and len(small.time) == 0
+
+
+def test_the_package_says_its_names() -> None:
+    assert botyard.recording.load is load
+    with pytest.raises(AttributeError):
+        botyard.recording.nothing  # noqa: B018
