@@ -80,6 +80,7 @@ def everything() -> str:
         "NO_READING": frames.NO_READING,
         "PAUSED": frames.PAUSED,
         "FASTEST": frames.FASTEST,
+        "PAST": frames.PAST,
     }
     parts.append("\n".join(f"export const {name} = {value};" for name, value in constants.items()))
     for enum in (frames.Block, frames.Bit):

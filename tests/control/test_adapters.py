@@ -125,7 +125,7 @@ def test_the_page(asked: set[str]) -> None:
             msg.Interface(name="pioneer", on=True), msg.Exit(),
         ]  # fmt: skip
         assert {type(r) for r in requests} == page.OPERATIONS.keys(), "all that are operations"
-        for request in requests:
+        for request in (*requests, msg.GoOn()):  # the time line makes the operation of the moment that a page looks at
             desk.perform(viewer, request, lambda result, error: None)
         desk.load_file("a.map", b"2D-Map\nDATA\n", "here")
 

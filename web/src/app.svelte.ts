@@ -1,6 +1,6 @@
 // The page's heart: it makes the stores and tells each what concerns it. What they do is theirs.
 
-import type { Details, Push, Schema, View, Welcome } from "./generated/messages";
+import { PAST, type Details, type Push, type Schema, type View, type Welcome } from "./generated/messages";
 import { Connection, type Status } from "./net/connection";
 import { NO_MAP } from "./net/frames";
 import { Capture } from "./stores/capture.svelte";
@@ -23,6 +23,7 @@ import { Roster } from "./stores/roster.svelte";
 import { Selection } from "./stores/selection.svelte";
 import { Session } from "./stores/session.svelte";
 import { Settings } from "./stores/settings.svelte";
+import { TimeLine } from "./stores/timeline.svelte";
 import { Tools } from "./stores/tools.svelte";
 import { Touch } from "./stores/touch";
 import { Undo } from "./stores/undo";
@@ -74,6 +75,7 @@ export class App implements Subjects {
   readonly probe: Probe;
   readonly panels: Panels;
   readonly commands: Commands;
+  readonly timeline: TimeLine;
   readonly touch: Touch;
   readonly undo: Undo;
   readonly recording: Recording;
@@ -105,6 +107,7 @@ export class App implements Subjects {
     this.driving = new Driving(selection, roster, session, notices, (command) => connection.request({ type: "drive", ...command }));
     this.fleet = new Fleet(selection, roster, session, notices, (request) => connection.request(request), undo.group);
     this.clock = new Clock(session);
+    this.timeline = new TimeLine(session, notices, () => this.clock.info.time, () => this.lookedBack());
     const view = { setFirst: viewpoint.setFirst.bind(viewpoint), setMap: this.setMap.bind(this) };
     this.maps = new Maps(view, session, notices, () => connection.token, () => session.welcome?.page ?? 0, fetch, download);
     this.capture = new Capture(async (kind) => (await painter.stage?.picture(kind)) ?? null, notices, download);
@@ -134,7 +137,18 @@ export class App implements Subjects {
     if (status !== "open") {
       this.driving.letGo();
       this.drag.lose();
+      this.timeline.lose();
     }
+  }
+
+  /** Another moment is shown, or the present again. */
+  private lookedBack(): void {
+    const { session, timeline } = this;
+    if (timeline.isLooking && !session.looksBack) {
+      this.driving.letGo();
+      this.drag.lose();
+    }
+    session.looksBack = timeline.isLooking;
   }
 
   private receive(message: Push): void {
@@ -145,7 +159,10 @@ export class App implements Subjects {
       this.pendingSchema = message;
       if (!this.world.frame) this.setSchema(message);
     } else if (message.type === "map") void this.maps.show(message.url, message.name, message.source, message.view ?? null);
-    else if (message.type === "status") this.session.told(message);
+    else if (message.type === "status") {
+      this.session.told(message);
+      this.timeline.told(message.timeline ?? null);
+    } else if (message.type === "marks") this.timeline.marked(message.marks);
     else if (message.type === "details") this.detailed(message);
     else if (message.type === "log") this.log.add(message.lines, message.lost);
   }
@@ -248,7 +265,7 @@ export class App implements Subjects {
     this.painter.stage?.drawNow();
     if (frame) {
       connection.acknowledge(frame.number);
-      this.clock.framed(frame, performance.now());
+      if (!(frame.flags & PAST)) this.clock.framed(frame, performance.now());
     }
     viewpoint.scale = camera.scale;
     return frame !== null;

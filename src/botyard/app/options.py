@@ -506,6 +506,10 @@ class RunOptions:
         help="Run without the page (implies --noninteractive).",
         about="Serve the page.",
     )
+    history: float = option(
+        PAGE, "--history", kind=Real(0.0, 1440.0), default=10.0, world=False, serve=True, metavar="MINUTES",
+        help="Keep the last minutes of simulated time, to look back at on the page and to go on from; 0: keep none.",
+    )
     gui_port: int | None = option(
         PAGE, "--gui-port", kind=Port(), world=False, serve=True, metavar="PORT",
         help="Port of the page. [default: 8100, or the next one that is free]",

@@ -46,6 +46,7 @@ class Page:
         yard = parts.yard
         before: Sequence[Any] = kept or (None, _token(o), new_token())
         self._port: int | None = before[0]
+        self._has_history = False
         self._full: str = before[1]
         self._audience: str = before[2]
         tokens = Tokens(self._full, self._audience, o.read_only)
@@ -93,10 +94,16 @@ class Page:
             except PortError:
                 await self._server.listen(o.gui_address, o.gui_port)
         self._port = self._server.address[1]
+        history = self._parts.hub.sim.history
+        self._has_history = bool(o.history) and not history.is_on  # a program may have its own
+        if self._has_history:
+            history.keep(minutes=o.history)
 
     async def stop(self) -> None:
         """Stop serving, and disconnect the viewers."""
         await self._server.close()
+        if self._has_history:
+            self._parts.hub.sim.history.stop()
 
 
 def _token(o: RunOptions) -> str:

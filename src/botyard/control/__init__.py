@@ -35,6 +35,7 @@ from botyard.control.driving import (
     TakeRobot,
 )
 from botyard.control.entities import SetBodyInfo, SetBodyState
+from botyard.control.history import Branch
 from botyard.control.lifecycle import LoadWorld, Stop, UnloadWorld
 from botyard.control.operation import OPERATIONS, Operation
 from botyard.control.recording import SaveRecording, StartRecording, StopRecording
@@ -53,7 +54,7 @@ from botyard.control.world import (
 )
 
 __all__ = [
-    "OPERATIONS", "USER", "AddEach", "AddRobot", "AddRobots", "AddedRobots", "Caller", "ClearMap", "CloneRobots", "CommandDevice",
+    "OPERATIONS", "USER", "AddEach", "AddRobot", "AddRobots", "AddedRobots", "Branch", "Caller", "ClearMap", "CloneRobots", "CommandDevice",
     "Control", "Done", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "Level", "LoadMap", "LoadWorld", "MoveJoystick",
     "Operation", "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "Redo", "ReloadMap", "Remove", "Reset", "Resume", "RotateLog",
     "SaveRecording", "SendMap", "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost", "SetOdometryErrors",

@@ -13,6 +13,7 @@ PYTHON: Final[Mapping[str, str]] = {
     "AddEach": "Simulation.add_robots",
     "AddRobot": "Simulation.add_robot",
     "AddRobots": "Simulation.add_robots",
+    "Branch": "Simulation.branch",
     "ClearMap": "Simulation.replace_scene",
     "CloneRobots": "Simulation.add_robots",
     "Drive": "Commands.velocity",

@@ -279,6 +279,7 @@ def _silent(text: str) -> None:
 
 @make_history.implementation
 def _make(sim: Simulation) -> History:
+    """Make the history of a simulation."""
     return History(sim)
 
 

@@ -95,6 +95,7 @@ class Hub:
         self.background = Background()
         """Work beside the loop."""
         self._marks: deque[tuple[float, float]] = deque()
+        self.follow(self._marks.clear, Subject.TIME)
         self.looks: list[Callable[[], None]] = []
         """Called every `POLL_INTERVAL_S` of wall time, whether steps are made or not."""
         self._looks = Fence(log, "looking after sessions")

@@ -185,6 +185,7 @@ class _Socket:
         self._server = server
         self._socket = socket
         self._loop = asyncio.get_running_loop()
+        self._source: ViewSource | None = None
         self._drawn = -1
         self._timer: asyncio.TimerHandle | None = None
         self._caller: Caller = socket.state.caller
@@ -260,9 +261,11 @@ class _Socket:
             return  # the reader notices too
 
     async def _send_frame(self) -> None:
-        source = self._server.source
+        source = self._server.desk.source_of(self.viewer)
         now = self._loop.time()
         due = self.viewer.wants_frame_at(now)
+        if source is not self._source:
+            self._source, self._drawn = source, -1
         if due is None or source.number == self._drawn:
             return
         if due > now:
@@ -278,7 +281,9 @@ class _Socket:
     def look(self) -> None:
         """Something has happened to the viewer: let the writer see whether there is something to send."""
         viewer = self.viewer
-        if viewer.has_texts or viewer.close_code is not None or self._server.source.number != self._drawn:
+        source = self._server.desk.source_of(viewer)
+        is_new = source is not self._source or source.number != self._drawn
+        if viewer.has_texts or viewer.close_code is not None or is_new:
             self.wake.set()
 
 
@@ -417,8 +422,9 @@ class PageServer:
 
     async def _map(self, request: Request) -> Response:
         """The present map. It is encoded and packed once, in a thread: for a large one that takes longer than a step."""
-        name, scene = self.source.map_name(), self.hub.sim.scene
-        if not name or request.path_params["name"] != f"{name}.bin":
+        name, _, suffix = request.path_params["name"].rpartition(".")
+        scene = self.desk.scene_of(name) if suffix == "bin" else None
+        if scene is None:
             return PlainTextResponse("this map is not the present one", 404)
 
         async def beside(job: Callable[[], bytes]) -> bytes:

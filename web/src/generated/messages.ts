@@ -203,6 +203,30 @@ export interface Redo {
   group?: number;
 }
 
+/** Look back, without changing anything: this page is shown the last moment at a simulated time (s) or before it. */
+export interface Look {
+  type: "look";
+  time?: number | null;
+  by?: number;
+  id?: number;
+  group?: number;
+}
+
+/** Let the world go on from the moment that this page looks at; it shows the present again. Answered with the moment's time, s. */
+export interface GoOn {
+  type: "go_on";
+  id?: number;
+  group?: number;
+}
+
+/** Let a recording that is shown begin again at its end. */
+export interface Loop {
+  type: "loop";
+  on: boolean;
+  id?: number;
+  group?: number;
+}
+
 /** Load another map, for all clients, by its name; an empty name: no map. */
 export interface LoadMap {
   type: "map";
@@ -416,6 +440,38 @@ export interface MapChanged {
   view: [number, number, number, number] | null;
 }
 
+/** The moment that a page looks at: steps done, and simulated time, s. */
+export interface Looked {
+  tick: number;
+  time: number;
+  missing: string[];
+  gone: string[];
+  disconnected: number;
+}
+
+/** What a page can look at: the last minutes of a running simulation, or a recording. */
+export interface TimeLine {
+  first: number;
+  last: number;
+  size: number;
+  problem: string;
+  replay: string;
+  loop: boolean;
+}
+
+/** An event on the time line: simulated time, s, a line of text, and its kind. */
+export interface Mark {
+  time: number;
+  kind: string;
+  text: string;
+}
+
+/** All events on the time line, oldest first; sent again when there are others. */
+export interface Marks {
+  type: "marks";
+  marks: Mark[];
+}
+
 /** Clients that command a robot. */
 export interface Client {
   robot: string;
@@ -431,6 +487,7 @@ export interface Status {
   overruns: number;
   driven: Client[];
   interfaces: InterfaceState[];
+  timeline: TimeLine | null;
   question: string;
   recording: string;
   kept: number;
@@ -522,9 +579,9 @@ export interface DebugResult {
   names: string[];
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | Undo | Redo | OdometryErrors | LoadMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | Interface | Start | Reply | Exit | Catalog | Debug;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | OdometryErrors | LoadMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | Interface | Start | Reply | Exit | Catalog | Debug;
 
-export type Push = Welcome | Started | Schema | MapChanged | Status | Details | Log | Ok | Failed;
+export type Push = Welcome | Started | Schema | MapChanged | Status | Marks | Details | Log | Ok | Failed;
 
 export const VERSION = 4;
 export const FRAME_VERSION = 1;
@@ -535,6 +592,7 @@ export const BLOCK_SIZE = 16;
 export const NO_READING = 65534;
 export const PAUSED = 1;
 export const FASTEST = 2;
+export const PAST = 4;
 
 export const Block = { POSE: 1, STATE: 2, ODOMETRY: 3, VELOCITY: 4, READINGS: 5, BRIGHT: 6 } as const;
 

@@ -14,7 +14,7 @@ export type Action =
 export type Simple =
   | "pause" | "step" | "faster" | "slower" | "home" | "follow" | "cancel" | "remove" | "clone" | "selectAll" | "help"
   | "load" | "reset" | "snapshot" | "sequence" | "exit" | "add" | "measure" | "log" | "sidebar" | "stop" | "reload" | "save"
-  | "undo" | "redo"; // prettier-ignore
+  | "undo" | "redo" | "stepBack" | "goOn" | "markBefore" | "markAfter"; // prettier-ignore
 
 export interface Key {
   key: string;
@@ -31,7 +31,7 @@ const CTRL_SHIFT: Record<string, Simple> = { z: "redo" };
 
 const PLAIN: Record<string, Simple> = {
   " ": "pause", p: "pause", ".": "step", "]": "faster", "[": "slower", h: "home", Home: "home", c: "follow", Escape: "cancel",
-  Delete: "remove", Backspace: "remove", "?": "help", F1: "help", "+": "add", Insert: "add", r: "measure", q: "log", j: "sidebar",
+  Delete: "remove", Backspace: "remove", ",": "stepBack", "<": "markBefore", ">": "markAfter", Enter: "goOn", "?": "help", F1: "help", "+": "add", Insert: "add", r: "measure", q: "log", j: "sidebar",
   x: "stop",
 }; // prettier-ignore
 
@@ -98,7 +98,10 @@ export const HELP: [string, [string, string][]][] = [
     "Time and world",
     [
       ["Space, p", "pause, go on"],
-      [".", "one step"],
+      [".", "one step; while looking back, the moment after"],
+      [",", "look back: the moment before"],
+      ["< >", "look back: the event before, and the one after"],
+      ["Enter, Esc", "while looking back: let the world go on from there; back to now"],
       ["[ ]", "slower, faster"],
       ["Ctrl-P", "all back to where they started; asks while clients are connected"],
       ["Ctrl-Z", "undo what this page did last with bodies or the map"],

@@ -14,6 +14,7 @@ import type { Probe } from "./probe.svelte";
 import type { Roster } from "./roster.svelte";
 import type { Selection } from "./selection.svelte";
 import type { Settings } from "./settings.svelte";
+import type { TimeLine } from "./timeline.svelte";
 import type { Tools } from "./tools.svelte";
 import type { Undo } from "./undo";
 import type { Viewpoint } from "./viewpoint.svelte";
@@ -37,6 +38,7 @@ export interface Subjects {
   readonly session: Asks & { readonly stats: { clients: number } | null; readonly readOnly: boolean };
   readonly notices: Says;
   readonly settings: Settings;
+  readonly timeline: TimeLine;
   readonly tools: Tools;
   readonly undo: Undo;
   readonly viewpoint: Viewpoint;
@@ -61,10 +63,14 @@ export class Commands {
     private cancelGesture: () => boolean,
     private redraw: Redraw,
   ) {
-    const { capture, clock, fleet, log, maps, panels, roster, selection, session, tools, undo, viewpoint } = on;
+    const { capture, clock, fleet, log, maps, panels, roster, selection, session, timeline, tools, undo, viewpoint } = on;
     this.table = {
       pause: () => clock.togglePause(),
-      step: () => clock.step(),
+      step: () => (timeline.isLooking || timeline.isReplay ? timeline.step(1) : clock.step()),
+      stepBack: () => timeline.step(-1),
+      markBefore: () => timeline.toMark(-1),
+      markAfter: () => timeline.toMark(1),
+      goOn: () => this.goOn(),
       faster: () => clock.changeSpeed(1),
       slower: () => clock.changeSpeed(-1),
       home: () => viewpoint.home(),
@@ -118,13 +124,22 @@ export class Commands {
     else if (action.do === "zoom") viewpoint.zoom(action.factor);
     else if (action.do === "arrow") {
       if (!repeat) driving.press(action.key);
-    } else if (!repeat || action.do === "step") this.simple(action.do);
+    } else if (!repeat || action.do === "step" || action.do === "stepBack") this.simple(action.do);
   }
 
   private remove(): void {
     const { selection, panels, fleet } = this.on;
     if (selection.names.length > ASK_ABOVE) panels.open("remove");
     else if (selection.names.length) void fleet.removeAll([...selection.names]);
+  }
+
+  /** Let the world go on from the moment that is shown; asked about when somebody would notice. */
+  goOn(): void {
+    const { timeline, panels, session } = this.on;
+    const { looked } = timeline;
+    if (!looked || session.readOnly) return;
+    if (session.stats?.clients || looked.missing.length || looked.gone.length) panels.open("goOn");
+    else void timeline.goOn();
   }
 
   /** All back to where they started. */
@@ -140,9 +155,10 @@ export class Commands {
 
   /** Escape: what was begun last ends. */
   private cancel(): void {
-    const { tools, viewpoint, selection } = this.on;
+    const { timeline, tools, viewpoint, selection } = this.on;
     if (this.cancelGesture()) return;
-    if (tools.tool !== "select") tools.cancel();
+    if (timeline.isLooking) void timeline.back();
+    else if (tools.tool !== "select") tools.cancel();
     else if (viewpoint.follow) viewpoint.followRobot(null);
     else selection.set([]);
     this.redraw();

@@ -11,7 +11,7 @@ export class Driving {
   constructor(
     private selection: { readonly names: readonly string[] },
     private roster: Pick<Roster, "robot">,
-    private session: { readonly readOnly: boolean },
+    private session: { readonly readOnly: boolean; readonly looksBack?: boolean },
     notices: Says,
     send: (command: DriveCommand) => Promise<unknown>,
   ) {
@@ -25,7 +25,7 @@ export class Driving {
 
   /** The selected robot, if it is one alone and can be driven from here. */
   driven(): Robot | null {
-    if (this.selection.names.length !== 1 || this.session.readOnly) return null;
+    if (this.selection.names.length !== 1 || this.session.readOnly || this.session.looksBack) return null;
     return this.roster.robot(this.selection.names[0]);
   }
 

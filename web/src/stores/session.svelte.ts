@@ -23,6 +23,8 @@ export class Session implements Asks {
   /** Who commands each robot. */
   clients = $state.raw<Record<string, string[]>>({});
   catalog = $state.raw<CatalogResult | null>(null);
+  /** The page shows an earlier moment. */
+  looksBack = $state(false);
 
   constructor(
     private line: Line,
@@ -39,7 +41,7 @@ export class Session implements Asks {
 
   /** Whether bodies may be moved from here. */
   mayTouch(): boolean {
-    return !this.readOnly && this.status === "open";
+    return !this.readOnly && this.status === "open" && !this.looksBack;
   }
 
   connected(status: Status, reason: string): void {

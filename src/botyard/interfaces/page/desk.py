@@ -53,18 +53,20 @@ from botyard.control import (
 )
 from botyard.control.driving import client_left
 from botyard.control.parts import Maps, Portions, RunLoop
-from botyard.errors import BotyardError, WorldError, did_you_mean
+from botyard.errors import BotyardError, NotNowError, WorldError, did_you_mean
 from botyard.formats.models import find_robot, model_names
 from botyard.geometry import Pose
 from botyard.interfaces.interface import Switch
 from botyard.interfaces.page.devices import device_readings
 from botyard.interfaces.page.inspector import Inspector
+from botyard.interfaces.page.timeline import LookBack, TimeLine
 from botyard.interfaces.page.viewsource import ViewSource, drawn_devices, model_shape, nearest_reading
+from botyard.model.scene import Scene
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
 from botyard.protocols.webgui.session import Answer, Viewer
-from botyard.sim.simulation import Robot
+from botyard.sim.simulation import Robot, Simulation
 from botyard.version import __version__
 
 SOURCE: Final = "page"
@@ -161,6 +163,9 @@ class PageDesk:
         self.question: Question | None = None
         self._audience = audience
         self._graphics = graphics
+        self.timeline: TimeLine = LookBack(hub, yard.control, yard.port_of, source, SOURCE)
+        """What the time line is about."""
+        self._marks: Sequence[msg.Mark] = ()
         self._last_page = 0
         self._read: dict[str, Robot] = {}
         self._schema = -1
@@ -189,24 +194,28 @@ class PageDesk:
         )  # fmt: skip
 
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
-        """Register a viewer. Returns its first messages: map, schema and status; the recent log lines follow."""
+        """Register a viewer. Returns its first messages: map, schema, status and events; the recent log lines follow."""
         self.viewers.append(viewer)
         for entry in self._log:
             viewer.add_log(entry)
         _, schema = self.source.schema()
-        return [msg.encoder.encode(self.source.map_message()), schema, msg.encoder.encode(self._status())]
+        marks = msg.Marks(marks=list(self.timeline.marks))
+        place, status = self.source.map_message(), self._status()
+        return [msg.encoder.encode(place), schema, msg.encoder.encode(status), msg.encoder.encode(marks)]
 
     def left(self, viewer: Viewer) -> None:
         """Unregister a viewer: release what it holds, and stop what it drives."""
         if viewer not in self.viewers:
             return
         self.viewers.remove(viewer)
+        self.timeline.left(viewer)
         client_left(self.control, viewer)
         self._subscribe()
         self.hub.settle()
 
     def view_changed(self, viewer: Viewer) -> None:
         """A viewer has changed its view."""
+        self.timeline.view_changed(viewer)
         self._subscribe()
         self.hub.settle()
 
@@ -235,12 +244,18 @@ class PageDesk:
         if number != self._schema:
             self._schema = number
             self._subscribe()
-            self._tell_all(schema)
+            self._tell_present(schema)
         place = self.source.map_message()
         if place != self._map:
             first, self._map = self._map is None, place
             if not first:
-                self._tell_all(msg.encoder.encode(place))
+                self._tell_present(msg.encoder.encode(place))
+
+    def _tell_present(self, text: bytes) -> None:
+        """Tell those who are shown the present."""
+        for viewer in self.viewers:
+            if self.timeline.source_of(viewer) is None:
+                viewer.send_encoded(text)
 
     def _tell_all(self, text: bytes, again_soon: bool = False) -> None:
         for viewer in self.viewers:
@@ -252,13 +267,17 @@ class PageDesk:
             return
         if now >= self._next_status:
             self._next_status = now + STATUS_PERIOD
+            self.timeline.noticed()
             self._tell_all(msg.encoder.encode(self._status()), again_soon=True)
+            if self.timeline.marks is not self._marks:
+                self._marks = self.timeline.marks
+                self._tell_all(msg.encoder.encode(msg.Marks(marks=list(self._marks))))
         if now >= self._next_detail:
             self._next_detail = now + DETAIL_PERIOD
             for viewer in self.viewers:
                 if viewer.view.selected and not viewer.is_behind and not viewer.wait(now):
                     with viewer.work(now):
-                        viewer.send(self._details(viewer.view.selected))
+                        viewer.send(self._details(viewer))
 
     def _status(self) -> msg.Status:
         sim = self.hub.sim
@@ -272,17 +291,19 @@ class PageDesk:
                 msg.InterfaceState(name=n, on=i.on, about=i.about, problem=i.problem() if i.on else "")
                 for n, i in self.yard.interfaces.items()
             ],
+            timeline=self.timeline.state(),
             question=self.question.text if self.question is not None else "",
             recording="" if recorded is None else recorded.path.name, kept=0.0 if recorded is None else recorded.last,
         )  # fmt: skip
 
-    def _details(self, names: Sequence[str]) -> msg.Details:
-        sim = self.hub.sim
-        robots = [sim.robots[n] for n in names[:MAX_DETAILS] if n in sim.robots]
-        return msg.Details(time=sim.time, robots=[self._detail(r) for r in robots])
+    def _details(self, viewer: Viewer) -> msg.Details:
+        past = self.timeline.sim_of(viewer)
+        sim = self.hub.sim if past is None else past
+        robots = [sim.robots[n] for n in viewer.view.selected[:MAX_DETAILS] if n in sim.robots]
+        return msg.Details(time=sim.time, robots=[self._detail(r, sim) for r in robots])
 
-    def _detail(self, robot: Robot) -> msg.Detail:
-        sim, state = self.hub.sim, robot.state
+    def _detail(self, robot: Robot, sim: Simulation) -> msg.Detail:
+        state = robot.state
         target = sim.snapshot.state.target[sim.snapshot.rows[robot.name]].tolist()
         sensors = [reader.name for reader in drawn_devices(robot) if reader.is_read]
         believed, true = robot.odom_in_world, state.pose_world
@@ -372,6 +393,7 @@ class PageDesk:
     @singledispatchmethod
     def _do(self, request: AnyRequest, viewer: Viewer) -> Any:
         """Carry out a request. Returns its result, a future, or cooperative work."""
+        self._check_shown(request, viewer)
         make = OPERATIONS.get(type(request))
         if make is None:
             raise WorldError(f"{type(request).__name__} cannot be carried out now")
@@ -386,6 +408,40 @@ class PageDesk:
             self.caller(viewer), AddRobot(model=request.model, robot=request.name, pose=pose, near=pose is not None)
         )
         return self._answer_of(request, added)
+
+    # looking back
+
+    def source_of(self, viewer: Viewer) -> ViewSource:
+        """What a viewer's frames show: the present, or an earlier moment."""
+        past = self.timeline.source_of(viewer)
+        return self.source if past is None else past
+
+    def scene_of(self, name: str) -> Scene | None:
+        """The map of a name that was told to a viewer; None: it is not shown any more."""
+        for source, scene in ((self.source, self.hub.sim.scene), *self.timeline.scenes()):
+            if name and name == source.map_name():
+                return scene
+        return None
+
+    def _check_shown(self, request: AnyRequest, viewer: Viewer) -> None:
+        """Check that what a request is about is what its page shows: places and names may be other ones than in the past."""
+        is_past = self.timeline.source_of(viewer) is not None
+        if is_past and isinstance(request, ABOUT_WHAT_IS_SHOWN) and getattr(request, "on", True):
+            raise NotNowError("this page shows an earlier moment: go back to now, or let the world go on from there")
+
+    @_do.register
+    def _(self, request: msg.Look, viewer: Viewer) -> msg.Looked | None:
+        return self.timeline.look(request, viewer, self.caller(viewer))
+
+    @_do.register
+    def _(self, request: msg.GoOn, viewer: Viewer) -> float:
+        time = self.timeline.go_on(viewer, self.caller(viewer))
+        self.changed()
+        return time
+
+    @_do.register
+    def _(self, request: msg.Loop, viewer: Viewer) -> None:
+        self.timeline.loop(request.on, self.caller(viewer))
 
     # the world
 
@@ -529,6 +585,8 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.Exit: lambda r: Exit(command="the page"),
 }
 """Operation of each request of the page."""
+ABOUT_WHAT_IS_SHOWN: Final = (msg.Move, msg.Hold, msg.Drive, msg.Add, msg.Clone, msg.Remove)
+"""Requests about places and bodies as a page shows them."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "AddEach": "robots are added one by one, or many of a model",
     "FreeMaps": "the page's own loads are not bound by what a client has reserved",

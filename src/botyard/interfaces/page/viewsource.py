@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import secrets
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.control.parts import RunLoop
 from botyard.devices.view import DeviceReader
 from botyard.engine.build import robot_body
 from botyard.feed import Subject
@@ -24,7 +24,7 @@ from botyard.names import shown
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block, Column, Header
 from botyard.protocols.webgui.messages import BodyInfo, Group, MapChanged, Model, Schema, View
-from botyard.sim.simulation import Robot
+from botyard.sim.simulation import Robot, Simulation
 
 U4 = np.uint32
 T = TypeVar("T", bound=np.generic)
@@ -70,21 +70,57 @@ class _Sensors:
     step: int  # see `_even_step`
 
 
+class Shown(Protocol):
+    """What is shown of a running simulation: a part of `botyard.control.parts.RunLoop`."""
+
+    @property
+    def sim(self) -> Simulation:
+        """The world."""
+        ...
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the simulation is paused."""
+        ...
+
+    @property
+    def speed(self) -> float:
+        """Requested speed, simulated per wall time; 0 is as fast as possible."""
+        ...
+
+    @property
+    def ratio(self) -> float:
+        """Measured speed, simulated per wall time."""
+        ...
+
+    @property
+    def step_time(self) -> float:
+        """Wall time that a step takes, s."""
+        ...
+
+
 class ViewSource:
     """Makes schemas, maps and frames of a simulation.
 
     Parameters
     ----------
-    hub : RunLoop
-        The run loop.
+    hub : Shown
+        The running simulation.
     port_of : callable
         TCP port of a robot, 0 if it has none.
+    numbers : iterator of int, optional
+        Numbers of schemas; a page that gets frames of several sources tells them by these.
     """
 
-    def __init__(self, hub: RunLoop, port_of: Callable[[str], int] = lambda _: 0) -> None:
+    def __init__(
+        self, hub: Shown, port_of: Callable[[str], int] = lambda _: 0, numbers: Iterator[int] | None = None
+    ) -> None:
         self._hub = hub
         self._feed = hub.sim.feed
         self._port_of = port_of
+        self.numbers = itertools.count(1) if numbers is None else numbers
+        """Numbers of further schemas."""
+        self._flags = frames.PAST if getattr(hub, "is_past", False) else 0
         self._number = 0
         self._schema = b""
         self._known = -1
@@ -130,7 +166,7 @@ class ViewSource:
 
     def _rebuild(self) -> None:
         sim = self._hub.sim
-        self._number += 1
+        self._number = next(self.numbers)
         self._frames.clear()
         self._driven = (-1, self._driven[1])
         center = sim.scene.center
@@ -229,7 +265,7 @@ class ViewSource:
             columns.append((Block.VELOCITY, 0, n, [state.vel[rows[:n]].astype("<f4")]))
         if view.readings != "none":
             columns += self._readings(view)
-        flags = (frames.PAUSED if hub.is_paused else 0) | (0 if hub.speed else frames.FASTEST)
+        flags = self._flags | (frames.PAUSED if hub.is_paused else 0) | (0 if hub.speed else frames.FASTEST)
         header = Header(
             self._number, flags, sim.time, sim.tick, self._frame_number, hub.ratio, hub.step_time * 1e3, hub.speed
         )

@@ -250,6 +250,7 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
 }
 """Operation of each request of a session."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
+    "Branch": "the protocol has no time that goes back",
     "SaveRecording": "the protocol has no words for it",
     "StartRecording": "the protocol has no words for it",
     "StopRecording": "the protocol has no words for it",

@@ -29,6 +29,7 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
 NOT_OFFERED: Final[Mapping[str, str]] = {
+    "Branch": "the page looks back, and whoever does knows from where to go on",
     "Redo": "people undo what their hands did, on the page; programs know what they did",
     "Undo": "people undo what their hands did, on the page; programs know what they did",
     "AddEach": "SpawnEntities of simulation_interfaces",

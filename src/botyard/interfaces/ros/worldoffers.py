@@ -29,6 +29,7 @@ from botyard.control import (
 from botyard.control.later import then
 from botyard.control.parts import Portions
 from botyard.errors import BotyardError, WorldError
+from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.interfaces.ros.members import ROS, Context, Member, Offer, limit_parameters
 from botyard.interfaces.ros.simulation_interfaces import RosSimulator
@@ -87,6 +88,9 @@ class WorldOffers:
         self.lines = LogLines()
         self.parameters = Parameters(context.profile.world_node, context.types, self.values)
         self.steps: ActionServer | None = None
+        self._resets = 0
+        """How often time has jumped."""
+        context.hub.follow(self._reset, Subject.TIME)
 
     def member(self) -> Member:
         """The node of the world."""
@@ -303,6 +307,9 @@ class WorldOffers:
                 robots.append((name, level, text, [*values, ("cmd_vel refused", str(m.driver.refused))]))
         return self._c.messages.diagnostics(stamp, [self._health(), *robots])
 
+    def _reset(self) -> None:
+        self._resets += 1
+
     def _health(self) -> tuple[str, int, str, list[tuple[str, str]]]:
         """Diagnostics of the simulator: name, level, text and values."""
         hub, sim = self._c.hub, self._c.hub.sim
@@ -316,6 +323,7 @@ class WorldOffers:
             "real-time ratio": f"{ratio:.3f}",
             "step time, ms": f"{1e3 * hub.step_time:.3f}",
             "overruns": hub.overruns,
+            "reset": self._resets,
         }
         return "simulator", level, text, [(k, str(v)) for k, v in values.items()]
 

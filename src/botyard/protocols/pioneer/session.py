@@ -95,7 +95,7 @@ class Session(Conversation):
         self._began = now
         self._handshake_packets = 0
         self._heard = now
-        self._heard_us = port.time_us
+        self._heard_us = self._last_us = port.time_us
         spec = port.spec
         self._watchdog_us = spec.pioneer.watchdog * 1e6 or math.inf
         self._has_plain_model = not (
@@ -134,6 +134,9 @@ class Session(Conversation):
         if self.stage is not Stage.OPEN:
             return False
         time_us = self.port.time_us
+        if time_us < self._last_us:  # the world has gone back to an earlier moment
+            self._heard_us, self._next_sip_us = time_us, 0
+        self._last_us = time_us
         if time_us - self._heard_us > self._watchdog_us and not self._watchdog_fired:
             self._watchdog_fired = True
             self.port.stop()

@@ -448,6 +448,7 @@ class Driver:
         """Call after each step: checks the watchdog."""
         if self._last_us < 0 or not self._timeout_us:
             return
+        self._last_us = min(self._last_us, self._port.time_us)  # the world may have gone back to an earlier moment
         if self._port.time_us - self._last_us > self._timeout_us:
             self.end()
 

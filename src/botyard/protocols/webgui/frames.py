@@ -6,7 +6,7 @@ A frame is a header of 48 bytes and blocks. Everything is little-endian, every b
 |---|---|---|
 | 0 | 4 bytes | `MAGIC` |
 | 4, 6 | u16, u16 | `VERSION`, number of blocks |
-| 8, 12 | u32, u32 | number of the schema message that names the rows; bits: `PAUSED`, `FASTEST` |
+| 8, 12 | u32, u32 | number of the schema message that names the rows; bits: `PAUSED`, `FASTEST`, `PAST` (an earlier moment) |
 | 16 | f64 | simulated time, s |
 | 24, 28 | u32, u32 | steps done; number of the frame, which the page acknowledges |
 | 32, 36, 40 | f32 | simulated per wall time; time of a step, ms; speed asked for |
@@ -41,6 +41,7 @@ BLOCK: Final = struct.Struct("<HHIII")
 
 PAUSED: Final = 1
 FASTEST: Final = 2
+PAST: Final = 4
 
 NO_READING: Final = 0xFFFE
 """Code of a range that is NaN."""

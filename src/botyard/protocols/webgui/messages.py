@@ -188,6 +188,27 @@ class Redo(Request, tag="redo"):
     """Do again what was undone last. Answered with a line that says what."""
 
 
+class Look(Request, tag="look"):
+    """Look back, without changing anything: this page is shown the last moment at a simulated time (s) or before it.
+
+    Answered with `Looked`. A recording is shown to all pages alike: it goes to that moment, and the answer is null.
+    Without a time, the moment that is `by` after the one that is shown, or before it; without both, the present again.
+    """
+
+    time: Annotated[float, msgspec.Meta(ge=0.0, le=1e12)] | None = None
+    by: Annotated[int, msgspec.Meta(ge=-1_000_000, le=1_000_000)] = 0
+
+
+class GoOn(Request, tag="go_on"):
+    """Let the world go on from the moment that this page looks at; it shows the present again. Answered with the moment's time, s."""
+
+
+class Loop(Request, tag="loop"):
+    """Let a recording that is shown begin again at its end."""
+
+    on: bool
+
+
 class LoadMap(Request, tag="map"):
     """Load another map, for all clients, by its name; an empty name: no map."""
 
@@ -276,10 +297,9 @@ class Debug(Request, tag="debug"):
 
 
 AnyRequest = (
-    Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add
-    | Clone
-    | Remove | Reset | Undo | Redo | OdometryErrors | LoadMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording
-    | Interface | Start | Reply | Exit | Catalog | Debug
+    Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice
+    | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | OdometryErrors | LoadMap | Reload | Snapshot
+    | StartRecording | StopRecording | SaveRecording | Interface | Start | Reply | Exit | Catalog | Debug
 )  # fmt: skip
 
 
@@ -403,6 +423,67 @@ class MapChanged(msgspec.Struct, kw_only=True, tag="map", tag_field="type"):
     view: tuple[float, float, float, float] | None = None
 
 
+class Looked(msgspec.Struct, kw_only=True):
+    """The moment that a page looks at: steps done, and simulated time, s.
+
+    Attributes
+    ----------
+    missing, gone : list of str
+        Robots that are there now and were not then, and the reverse.
+    disconnected : int
+        How many of those in `missing` clients command.
+    """
+
+    tick: int
+    time: float
+    missing: list[str]
+    gone: list[str]
+    disconnected: int
+
+
+class TimeLine(msgspec.Struct, kw_only=True):
+    """What a page can look at: the last minutes of a running simulation, or a recording.
+
+    Attributes
+    ----------
+    first, last : float
+        Simulated time of the oldest and of the latest moment, s.
+    size : int
+        Bytes of what is kept.
+    problem : str
+        Why no moment can be kept at present; empty: they are.
+    replay : str
+        Name of the recording that is shown; empty: a simulation runs.
+    loop : bool
+        It begins again at its end.
+    """
+
+    first: float
+    last: float
+    size: int = 0
+    problem: str = ""
+    replay: str = ""
+    loop: bool = False
+
+
+class Mark(msgspec.Struct, kw_only=True):
+    """An event on the time line: simulated time, s, a line of text, and its kind.
+
+    Kinds: ``robot`` (come or gone), ``client`` (come or gone), ``map``, ``branch`` (the world went on from there), ``stall``, ``command``,
+    ``warning``, ``error`` (lines of the log); others are shown like ``robot``.
+    """
+
+    time: float
+    kind: str
+    text: str
+
+
+class Marks(msgspec.Struct, kw_only=True, tag="marks", tag_field="type"):
+    """All events on the time line, oldest first; sent again when there are others."""
+
+    marks: list[Mark]
+
+
 class Client(msgspec.Struct, kw_only=True):
     """Clients that command a robot."""
 
@@ -413,8 +494,8 @@ class Client(msgspec.Struct, kw_only=True):
 class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
     """The status bar, twice a second.
 
-    `question` asks whether to go on; a `Reply` answers it. `recording` is the name of the file that is recorded to, `kept` the simulated
-    time that is only kept in memory until somebody saves it, s (0: all is written).
+    `timeline` is None if no moments are kept. `question` asks whether to go on; a `Reply` answers it. `recording` is the name of the file
+    that is recorded to, `kept` the simulated time that is only kept in memory until somebody saves it, s (0: all is written).
     """
 
     clients: int
@@ -423,6 +504,7 @@ class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
     overruns: int
     driven: list[Client]
     interfaces: list[InterfaceState]
+    timeline: TimeLine | None = None
     question: str = ""
     recording: str = ""
     kept: float = 0.0
@@ -524,7 +606,7 @@ class DebugResult(msgspec.Struct, kw_only=True):
     names: list[str] = []
 
 
-Push = Welcome | Started | Schema | MapChanged | Status | Details | Log | Ok | Failed
+Push = Welcome | Started | Schema | MapChanged | Status | Marks | Details | Log | Ok | Failed
 
 decoder: Final = msgspec.json.Decoder(AnyRequest)
 encoder: Final = msgspec.json.Encoder()

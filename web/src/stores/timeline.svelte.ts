@@ -1,0 +1,129 @@
+// The time line: looking back at an earlier moment, which changes nothing, and letting the world go on from there; or going through a recording.
+
+import type { Looked, Mark, TimeLine as State } from "../generated/messages";
+import type { Ask } from "../net/connection";
+import type { Asks, Says } from "./ports";
+
+/** Nearer to the latest moment than this, s, the bar means now. */
+const NOW_S = 0.05;
+/** An event this near, s, is the one that is shown: the moment that is shown for it may be a little earlier. */
+const SAME_S = 0.25;
+
+export class TimeLine {
+  /** What can be looked at; null: nothing. */
+  state = $state.raw<State | null>(null);
+  /** What has happened, oldest first. */
+  marks = $state.raw<Mark[]>([]);
+  /** The moment that is shown; null: now, or a recording. */
+  looked = $state.raw<Looked | null>(null);
+  /** Where the bar was put while the simulator has not shown it yet, s. */
+  private wanted = $state<number | null>(null);
+  private waits: Ask | null = null;
+  private busy = false;
+
+  constructor(
+    private session: Asks & { readonly readOnly: boolean },
+    private notices: Says,
+    /** Simulated time of what is drawn, s. */
+    private now: () => number,
+    private changed: () => void,
+  ) {}
+
+  /** An earlier moment of a running simulation is shown. */
+  get isLooking(): boolean {
+    return this.looked !== null;
+  }
+
+  /** A recording is shown: the bar moves it for all pages. */
+  get isReplay(): boolean {
+    return !!this.state?.replay;
+  }
+
+  /** Where the bar is, s. */
+  get time(): number {
+    const at = this.isReplay ? this.now() : (this.looked?.time ?? this.state?.last ?? 0);
+    return this.wanted ?? at;
+  }
+
+  /** How long before the latest moment the one that is shown is, s. */
+  get ago(): number {
+    return Math.max(0, (this.state?.last ?? 0) - this.time);
+  }
+
+  told(state: State | null): void {
+    this.state = state;
+  }
+
+  marked(marks: Mark[]): void {
+    this.marks = marks;
+  }
+
+  /** The connection is another one: it shows the present. */
+  lose(): void {
+    this.wanted = this.waits = this.looked = null;
+    this.changed();
+  }
+
+  /** Look at a moment, s. */
+  async seek(time: number): Promise<void> {
+    if (!this.state) return;
+    if (!this.isReplay && !this.isLooking && time >= this.state.last - NOW_S) return;
+    this.wanted = time;
+    await this.look({ type: "look", time: Math.max(0, time) });
+  }
+
+  /** The moment before or after. */
+  async step(by: 1 | -1): Promise<void> {
+    if (!this.state) this.notices.say("no moments are kept (--history)");
+    else if (by < 0 || this.looked || this.isReplay) await this.look({ type: "look", by });
+  }
+
+  /** The event before or after the moment that is shown. */
+  async toMark(by: 1 | -1): Promise<void> {
+    const { state } = this;
+    if (!state) return this.step(by);
+    const time = this.isLooking || this.isReplay ? this.time : Infinity; // of now, the latest moment that was told is late
+    const times = this.marks.map((mark) => mark.time).filter((t) => t >= state.first && (t - time) * by > SAME_S);
+    if (times.length) await this.look({ type: "look", time: by > 0 ? Math.min(...times) : Math.max(...times) });
+    else this.notices.say(by > 0 ? "there is no event after this moment" : "there is no event before this moment");
+  }
+
+  async back(): Promise<void> {
+    if (this.looked) await this.look({ type: "look" });
+  }
+
+  /** Let the world go on from the moment that is shown. */
+  async goOn(): Promise<void> {
+    const time = await this.session.ask<number>({ type: "go_on" });
+    if (time === undefined) return;
+    this.looked = null;
+    this.changed();
+    this.notices.say(`the world goes on from ${time.toFixed(1)} s`, false, 5);
+  }
+
+  /** Let a recording begin again at its end, or not. */
+  async toggleLoop(): Promise<void> {
+    await this.session.ask({ type: "loop", on: !this.state?.loop });
+  }
+
+  /** Of several that are asked for while one is under way, only the last one is sent. */
+  private async look(ask: Ask): Promise<void> {
+    if (this.busy) {
+      this.waits = ask;
+      return;
+    }
+    this.busy = true;
+    try {
+      for (let next: Ask | null = ask; next; next = this.waits) {
+        this.waits = null;
+        const looked: Looked | null | undefined = await this.session.ask<Looked | null>(next);
+        if (looked === undefined) break; // the simulator has refused it
+        this.looked = looked;
+        this.changed();
+      }
+    } finally {
+      this.busy = false;
+      this.waits = this.wanted = null;
+    }
+  }
+}
