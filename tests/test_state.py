@@ -26,7 +26,7 @@ from botyard.engine import commands as cmd
 from botyard.engine.state import CHECKSUM, MAGIC, columns_of, declared
 from botyard.errors import ArgumentError, CommandError, StateError, WorldError
 from botyard.formats.budget import Budget
-from botyard.geometry import Pose
+from botyard.geometry import Pose, Twist
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_robot, parse_robot
 from botyard.model.objects import Described, JointSpec
@@ -37,6 +37,7 @@ from botyard.model.scene import Place, Scene
 from botyard.model.world import Program
 from botyard.sim import statehead
 from botyard.sim.simulation import Robot, Simulation
+from botyard.sim.twist import SetTwist
 
 BOX = BoxObject(name="crate", pose=Pose(1.5, 1.0, 0.3), length=0.3, width=0.2)
 SCENE = Scene(
@@ -413,6 +414,7 @@ def test_commands_that_wait_count_by_their_values() -> None:
         cmd.SetRamp(np.int64(0), accel=1),
         cmd.EnableMotors(np.bool_(True)),
         cmd.MoveBy(1),
+        SetTwist(Twist(1, np.float64(0.5), 0)),
     )  # type: ignore[arg-type]
     for command in commands:
         port.submit(command)

@@ -19,6 +19,7 @@ from botyard.engine.state import object_digest, row_keys, schema
 from botyard.errors import StateError
 from botyard.feed import Subject
 from botyard.model.robot import Axes
+from botyard.sim import twist
 from botyard.sim.population import Population
 from botyard.version import __version__
 
@@ -26,7 +27,12 @@ VERSION: Final = 1
 NO_MASS: Final = -1
 """Number of contacts of a world without bodies with mass."""
 COMMANDS: Final[Mapping[str, Any]] = MappingProxyType(
-    {name: kind for name, kind in vars(commands).items() if is_dataclass(kind) and hasattr(kind, "apply")}
+    {
+        name: kind
+        for module in (commands, twist)
+        for name, kind in vars(module).items()
+        if is_dataclass(kind) and hasattr(kind, "apply")
+    }
 )
 """Commands that can wait for the next step, by the names of their classes."""
 
