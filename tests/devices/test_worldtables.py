@@ -47,6 +47,9 @@ class Tyres(DeviceTable):
         self.double[:] = 2.0 * self.wear[:, 0]
 
 
+pytestmark = pytest.mark.unwatched  # the tables are gone when a run is done again
+
+
 @pytest.fixture
 def _tyres(monkeypatch: pytest.MonkeyPatch) -> None:
     """Robots have tyres."""
