@@ -94,7 +94,7 @@ def test_what_ros_offers() -> None:
             "pause", "resume", "step", "set_speed", "add_robot", "remove_robot", "set_pose", "load_map", "set_entity_state",
             "spawn_entity", "delete_entity", "set_simulation_state", "step_simulation", "reset_simulation", "spawn_entities",
             "set_entity_info", "load_world", "unload_world", "simulate_steps/_action/send_goal", "simulate_steps/_action/cancel_goal",
-            "simulate_steps/_action/get_result",
+            "simulate_steps/_action/get_result", "start_recording", "stop_recording", "save_recording",
         )),
         "/reset_positions",
     }  # fmt: skip
