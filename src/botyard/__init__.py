@@ -73,6 +73,7 @@ provide(
         "is_controller": "botyard.controllers.registry",
         "make_history": "botyard.recording.history",
         "png": "botyard.pictures.rendering",
+        "program_of": "botyard.controllers.registry",
         "record": "botyard.recording.beginning",
         "render": "botyard.pictures.rendering",
         "robot_png": "botyard.pictures.rendering",

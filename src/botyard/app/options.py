@@ -262,7 +262,11 @@ class RunOptions:
     )
     controller: str | None = option(
         ROBOTS, "--controller", world=True, serve=True, metavar="NAME",
-        help="Drive robots that no client commands: wander, walk, follow.",
+        help="Drive robots that no client commands: wander, walk, follow, or your own as module:name or file.py:name.",
+    )
+    allow_code: bool = option(
+        ROBOTS, "--allow-code", kind=Flag(), world=False, serve=False, instead="Simulation.load",
+        help="Let the map or scenario name controllers as module:name or file.py:name, which are imported and run: with files you trust.",
     )
     joystick: str | None = option(
         ROBOTS, "--joystick", world=False, serve=False, instead="robot.electrics.joystick", metavar="NAME",

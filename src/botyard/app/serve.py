@@ -11,6 +11,7 @@ from botyard import arguments
 from botyard.app.keywords import options_of, parameters, python_words, signature
 from botyard.app.options import RunOptions
 from botyard.app.running import AsyncRunning, Running, opened
+from botyard.codeload import is_code
 from botyard.errors import NotNowError
 from botyard.sim.simulation import Simulation
 
@@ -153,6 +154,10 @@ def serve(sim: Simulation, **options: Any) -> Serving:
         from botyard.app.checks import check_options
 
         check_options(o)
+        if o.controller is not None and is_code(o.controller):
+            from botyard.controllers.registry import register
+
+            register(o.controller)
     return Serving(sim, o)
 
 

@@ -223,7 +223,8 @@ def _simulate(
 
 def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], None]) -> tuple[World, RunOptions]:
     """The world that the command line names, and the options together with those that the world has of its own."""
-    from botyard.controllers.registry import is_controller
+    from botyard.codeload import is_code
+    from botyard.controllers.registry import is_controller, register
     from botyard.formats.models import folders_without_models, missing_folders
     from botyard.formats.registry import load_world, with_user_things
     from botyard.model.scene import Scene
@@ -235,11 +236,13 @@ def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], N
         remark(f"{missing}; the shipped ones are used")
     for bare in folders_without_models():
         remark(f"{bare}; the shipped ones are used")
+    if o.controller is not None and is_code(o.controller):
+        register(o.controller)  # here, where it is what the user has typed, and not what a world says
     name = _map_name(o, remark)
     if name is None:
         nothing = World(scene=Scene())
         return nothing if _asks(o) else with_user_things(nothing, replace(o.reading(), warn=remark)), o
-    options = replace(o.reading(), warn=remark, is_program=is_controller)
+    options = replace(o.reading(), warn=remark, is_program=partial(is_controller, allow_code=o.allow_code))
     if name.startswith("ros:"):
         from botyard.app.ros import map_from_ros
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import random
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from botyard.names import shown
 from botyard.sim.simulation import Robot
+
+log = logging.getLogger("botyard.controllers")
 
 
 class Controller(Protocol):
-    """Drives one robot; called before every step.
+    """Drives one robot; called before every step. Its `rest` may be missing.
+
+    An exception that `act` raises is logged; the robot stops, and its controller is not called any more. Nobody else notices.
 
     A world can be saved and cloned (`botyard.Simulation.save_state`) if its controllers also offer ``get_state() -> value`` and
     ``set_state(value)``; a value is made of numbers, texts, lists and mappings of them.
@@ -28,6 +35,30 @@ class Controller(Protocol):
 
 ControllerFactory = Callable[..., Controller]
 """Factory ``(robot, seed, *, options…)`` of a controller. Options are keyword-only parameters; same seed, same behaviour."""
+
+
+class FunctionController:
+    """A function ``(robot, **options)`` that is called before every step.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    robot : Robot
+        Its robot.
+    options : dict
+        Further arguments.
+    """
+
+    def __init__(self, function: Callable[..., object], robot: Robot, options: dict[str, Any]) -> None:
+        self._function, self._robot, self._options = function, robot, options
+
+    def act(self) -> None:
+        """Call it."""
+        self._function(self._robot, **self._options)
+
+    def rest(self) -> None:
+        """Nothing: what it has subscribed to is its own affair."""
 
 
 class YieldToClients:
@@ -51,19 +82,42 @@ class YieldToClients:
         if self._robot.clients:
             if self._drives:
                 self._robot.command.stop()
-                self._controller.rest()
+                self._rest()
             self._drives = False
             return
         self._drives = True
         if not self._robot.motors_on:
             self._robot.command.enable()  # a client that disconnected has switched them off
-        self._controller.act()
+        try:
+            self._controller.act()
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """The controller has raised: its robot stops, and all others go on."""
+        robot = self._robot
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        log.error(
+            "the controller of robot %s ends, and the robot stops: %s: %s (%s, line %s, in %s)",
+            shown(robot.name), type(error).__name__, error, where.filename, where.lineno, where.name, exc_info=error,
+        )  # fmt: skip
+        robot.simulation.end_program(robot.name)
+        robot.command.stop()
 
     def rest(self) -> None:
         """Stop driving the robot."""
         if self._drives:
-            self._controller.rest()
+            self._rest()
         self._drives = False
+
+    def _rest(self) -> None:
+        rest = getattr(self._controller, "rest", None)
+        if rest is None:
+            return
+        try:
+            rest()
+        except Exception:
+            log.exception("the controller of robot %s cannot rest", shown(self._robot.name))
 
     def get_state(self) -> Any:
         """Return whether it drives, and the controller's state; None if the controller has no state."""

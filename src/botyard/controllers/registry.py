@@ -1,21 +1,37 @@
-"""Controllers by name: those of the package, and those of other packages (entry-point group ``botyard.controllers``)."""
+"""Controllers by name: those of the package, those of other packages (entry-point group ``botyard.controllers``), and the user's own.
+
+The user's own are classes and functions that he has given (`register`). A name of the form ``module:name`` in a file, a saved state or a
+recording counts only if the user has given that very code in this process: files are data, and run nothing.
+"""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from importlib.metadata import entry_points
+from typing import Any, Final
+from weakref import WeakValueDictionary
 
-from botyard.controllers.base import Controller, ControllerFactory
+from botyard import arguments, codeload
+from botyard.controllers.base import Controller, ControllerFactory, FunctionController
 from botyard.controllers.follow import Follow
 from botyard.controllers.walk import Walk
 from botyard.controllers.wander import Wander
 from botyard.controllers.waypoints import Waypoints
-from botyard.errors import CommandLineError, WorldError, did_you_mean
+from botyard.errors import ArgumentError, CommandLineError, WorldError, did_you_mean
 from botyard.model.world import Program
 from botyard.sim import simulation
 from botyard.sim.simulation import Robot
 
 _BUILTIN: dict[str, ControllerFactory] = {"follow": Follow, "walk": Walk, "wander": Wander, "waypoints": Waypoints}
+
+_BY_PLACE: Final = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.VAR_POSITIONAL,
+)
+_GIVEN: Final[WeakValueDictionary[str, Callable[..., Any]]] = WeakValueDictionary()
+"""Classes and functions of the user by ``module:name``. One that nothing refers to any more is forgotten."""
 
 
 def controller_names() -> list[str]:
@@ -24,9 +40,88 @@ def controller_names() -> list[str]:
 
 
 @simulation.is_controller.implementation
-def is_controller(name: str) -> bool:
-    """Whether a controller of this name exists."""
-    return name in controller_names()
+def is_controller(name: str, allow_code: bool = False) -> bool:
+    """Whether a controller of this name exists, or was given by the user.
+
+    Parameters
+    ----------
+    allow_code : bool
+        Names of the form ``module:name`` count, too, and are imported: only for files that the user trusts.
+
+    Raises
+    ------
+    CommandLineError
+        What is allowed cannot be imported.
+    """
+    if name in _GIVEN or name in controller_names():
+        return True
+    return allow_code and codeload.is_code(name) and bool(register(name))
+
+
+def given_names() -> list[str]:
+    """Names of the user's own classes and functions that can drive robots."""
+    return sorted(_GIVEN)
+
+
+def register(controller: str | Callable[..., Any]) -> str:
+    """Let a class or a function of the user be a controller in this process.
+
+    Parameters
+    ----------
+    controller : str, class or function
+        Name of the form ``module:name`` or ``file.py:name``, which is imported; a class of controllers (see
+        `botyard.controllers.base.Controller`), made with ``(robot, seed, *, options…)``; or a function ``(robot, *, options…)`` that is
+        called before every step.
+
+    Returns
+    -------
+    str
+        The name by which it is known.
+
+    Raises
+    ------
+    CommandLineError
+        It cannot be imported, or is neither a class nor a function.
+    """
+    if isinstance(controller, str):
+        try:
+            code = codeload.load_named(controller)
+        except Exception as error:
+            raise CommandLineError(f"controller {controller}: {type(error).__name__}: {error}") from error
+        name = controller
+    else:
+        code = controller
+        where = getattr(code, "__module__", None) or type(code).__module__
+        name = f"{where}:{getattr(code, '__qualname__', type(code).__qualname__)}"
+    if not callable(code):
+        raise CommandLineError(f"controller {name}: expected a class or a function, found {arguments.found(code)}")
+    number, wanted = 2, name
+    while (other := _GIVEN.get(name)) is not None and other is not code:  # such as two functions in a loop
+        name, number = f"{wanted} ({number})", number + 1
+    _GIVEN[name] = code
+    return name
+
+
+@simulation.program_of.implementation
+def program_of(controller: object, options: dict[str, Any]) -> Program:
+    """The program that a user means by a name, a class, a function or a `Program`.
+
+    Raises
+    ------
+    ArgumentError
+        It is none of them.
+    CommandLineError
+        There is no such controller.
+    """
+    if isinstance(controller, Program):
+        return controller
+    if isinstance(controller, str) and (is_controller(controller) or not codeload.is_code(controller)):
+        find_controller(controller)
+        return Program(name=controller, options=options)
+    if isinstance(controller, str) or callable(controller):
+        return Program(name=register(controller), options=options)
+    hint = 'a name such as "wander", module:name, a class or a function'
+    raise ArgumentError(f"controller: expected {hint}, found {arguments.found(controller)}")
 
 
 def find_controller(name: str) -> ControllerFactory:
@@ -39,11 +134,43 @@ def find_controller(name: str) -> ControllerFactory:
     """
     if name in _BUILTIN:
         return _BUILTIN[name]
+    given = _GIVEN.get(name)
+    if given is not None:
+        return _factory_of(given)
+    if codeload.is_code(name):
+        raise CommandLineError(
+            f'controller "{name}" is code, which nobody has allowed here: give it by --controller, use --allow-code, or in Python '
+            "set_controller or allow_code=True"
+        )
     for entry in entry_points(group="botyard.controllers", name=name):
         factory: ControllerFactory = entry.load()
         return factory
     known = controller_names()
     raise CommandLineError(f'no controller "{name}"{did_you_mean(name, known)} (known: {", ".join(known)})')
+
+
+def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
+    """How controllers are made of a user's class or function: options are what stands behind the robot and, for a class, the seed."""
+    is_class = inspect.isclass(code)
+    parameters = list(inspect.signature(code).parameters.values())
+    needed = [p for p in parameters if p.kind in _BY_PLACE and p.default is inspect.Parameter.empty]
+    takes_seed = is_class and len(needed) > 1
+
+    def factory(robot: Robot, seed: int, **options: Any) -> Controller:
+        if not is_class:
+            return FunctionController(code, robot, options)
+        made = code(robot, seed, **options) if takes_seed else code(robot, **options)
+        if not callable(getattr(made, "act", None)):
+            raise TypeError(f"expected a class with a method act(), found {code.__name__} without one")
+        return made  # type: ignore[no-any-return]
+
+    options = [
+        p.replace(kind=inspect.Parameter.KEYWORD_ONLY) if p.kind in _BY_PLACE else p
+        for p in parameters[1 + takes_seed :]
+        if p.kind is not inspect.Parameter.VAR_POSITIONAL
+    ]
+    factory.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    return factory
 
 
 def make_controller(robot: Robot, program: Program, seed: int) -> Controller:
@@ -71,4 +198,4 @@ def make_controller(robot: Robot, program: Program, seed: int) -> Controller:
     try:
         return factory(robot, seed, **program.options)
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError) as error:
-        raise WorldError(f"{where}: {error}") from None
+        raise WorldError(f"{where}: {error}") from (error if program.name in _GIVEN else None)

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
+from botyard.codeload import is_code
 from botyard.errors import BotyardError, BudgetError, FormatError, ModelError, WorldError, WorldFileError
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
@@ -373,6 +374,10 @@ class _Reader:
         if not isinstance(name, str):
             raise self._fail(where, "expected the name of a controller, or name: … and its options")
         if not self._options.is_program(name):
+            if is_code(name):
+                raise self._fail(
+                    where, f'"{shown(name)}" is code, which is run only with --allow-code (in Python, allow_code=True)'
+                )
             raise self._fail(where, f'there is no controller "{name}"')
         return Program(name=name, options=options)
 

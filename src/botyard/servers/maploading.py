@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 from botyard.control.fairqueue import FairQueue
 from botyard.control.later import promise, resolve
 from botyard.control.parts import Host, Replaced
-from botyard.controllers.registry import controller_names
+from botyard.controllers.registry import controller_names, given_names
 from botyard.engine.build import build_grid, crowding
 from botyard.engine.layout import Grid
 from botyard.errors import BotyardError, NotNowError, WorldError
@@ -110,7 +110,7 @@ class MapLoader:
         """Adds the robots of a world."""
         self.cells = MapCells(sim, host, None if limits is None else lambda module: Job(module, limits))
         """The map as cells, for those who publish it."""
-        self._reading = reading.Limits.of(options, controller_names())
+        self._reading = reading.Limits.of(options, [*controller_names(), *given_names()])
         self._limits = limits
         self._queue: FairQueue[_Wanted] = FairQueue(MAX_WAITING, MAX_READERS)
         self._jobs: set[Job] = set()

@@ -59,6 +59,10 @@ class Population(Bodies, ABC, Generic[R]):
     def _make_robot(self, name: str, spec: RobotSpec, start: Pose) -> R:
         """The handle of a robot whose body is there."""
 
+    @abstractmethod
+    def _set_controller(self, robot: R, controller: Any) -> None:
+        """Let a controller drive a robot."""
+
     @property
     def robots(self) -> Mapping[str, R]:
         """All robots by name, in the order of creation."""
@@ -77,6 +81,7 @@ class Population(Bodies, ABC, Generic[R]):
         *,
         pose: Pose | tuple[float, float, float] | None = None,
         lasers: Sequence[str] | None = None,
+        controller: Any = None,
     ) -> R:
         """Add a robot, between two steps.
 
@@ -90,6 +95,8 @@ class Population(Bodies, ABC, Generic[R]):
             True pose x, y (m), th (rad); else the next free place at the map's home.
         lasers : sequence of str, optional
             Laser models instead of the model's own, mounted where its first laser is, or at its centre.
+        controller : str, class, function, optional
+            Drives it while no client does, see `botyard.Robot.set_controller`, which also says what is raised. For options, call that.
 
         Raises
         ------
@@ -110,7 +117,7 @@ class Population(Bodies, ABC, Generic[R]):
         spec = _equipped(model, lasers)
         start = self.next_places(spec, 1)[0] if pose is None else arguments.pose(pose)
         name = self.unique_name(spec.name) if name is None else name
-        return self.add_robots(spec, [start], [name])[0]
+        return self.add_robots(spec, [start], [name], controller=controller)[0]
 
     def add_robots(
         self,
@@ -119,6 +126,7 @@ class Population(Bodies, ABC, Generic[R]):
         names: Sequence[str] | None = None,
         *,
         lasers: Sequence[str] | None = None,
+        controller: Any = None,
     ) -> list[R]:
         """Add many robots of one model at once, between two steps; much faster than one by one.
 
@@ -128,7 +136,7 @@ class Population(Bodies, ABC, Generic[R]):
             True poses x, y (m), th (rad).
         names : sequence of str, optional
             Unique names; else the model's with numbers.
-        model, lasers
+        model, lasers, controller
             As for `add_robot`, which also lists what is raised. Nothing is added if anything is wrong.
         """
         spec = _equipped(model, lasers)
@@ -146,6 +154,13 @@ class Population(Bodies, ABC, Generic[R]):
         with self._journal:
             robots = self._put_in(spec, names, starts)
         self._note(None, AddRobots, spec, tuple(names), tuple(starts))
+        if controller is not None:
+            try:
+                for robot in robots:
+                    self._set_controller(robot, controller)
+            except BaseException:
+                self.remove_robots(names)
+                raise
         for doubt in doubtful_places(self._engine, names, _bounds(self.scene)):
             self._warn(doubt)
         return robots

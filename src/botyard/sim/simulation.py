@@ -62,6 +62,10 @@ MAX_PLACED_ONE_BY_ONE = 50
 """Places of more large robots than this are found together, which is faster and leaves a little more room between them."""
 
 
+Controlling = str | Callable[..., Any] | Program
+"""What can drive a robot from within, see `Robot.set_controller`."""
+
+
 class Robot(BaseRobot):
     """A robot in a simulation: commands in, readings out. Made by `Simulation.add_robot`.
 
@@ -81,6 +85,7 @@ class Robot(BaseRobot):
     `devices`         all that it carries by their names: ``robot.devices["fiducial_finder"].read()``
     `gps`, `gripper_state`, `digital_inputs`, `electrics`
                       what else it carries; None where the model has none
+    `set_controller`  a controller, class or function drives it while no client does
     `state`           everything about its motion at once; `describe` says it in words
     ================  ==================================================================================
 
@@ -99,6 +104,33 @@ class Robot(BaseRobot):
     def port(self, source: str) -> Port:
         """The access of a protocol session to this robot; `source` names the session in the order of commands and in logs."""
         return Port(self, source, self._sim.fleet)
+
+    def set_controller(self, controller: Controlling | None, **options: Any) -> None:
+        """Let a controller drive the robot from the next step on, instead of the one so far; a client that connects comes first.
+
+        Parameters
+        ----------
+        controller : str, class, function or None
+            Name of one (``wander``, ``walk``, ``follow``, ``waypoints``, those of installed packages); ``module:name`` or ``file.py:name``;
+            a class, made with ``(robot, seed, **options)`` or ``(robot, **options)``, whose ``act()`` is called before every step; a
+            function, called with ``(robot, **options)`` before every step. None: it gets no other.
+        **options
+            Its options.
+
+        Raises
+        ------
+        ArgumentError
+            It is something else.
+        CommandLineError
+            There is none of that name.
+        WorldError
+            An option is unknown, missing, or has an invalid value.
+        """
+        sim = self.simulation
+        if controller is None:
+            sim.end_program(self.name)
+        else:
+            employ(self, program_of(controller, options))
 
     def _repr_png_(self) -> bytes:
         """The picture that notebooks show: the robot with its sensors, and what is around it."""
@@ -203,6 +235,9 @@ class Simulation(Restorable[Robot]):
     def _make_robot(self, name: str, spec: RobotSpec, start: Pose) -> Robot:
         return Robot(self, name, spec, start)
 
+    def _set_controller(self, robot: Robot, controller: Any) -> None:
+        robot.set_controller(controller)
+
     def _employ(self, robot: Robot, program: Program) -> None:
         employ(robot, program)
 
@@ -220,6 +255,7 @@ class Simulation(Restorable[Robot]):
         resolution: float | None = None,
         warn: Warn | None = None,
         budget: Budget = Budget(),
+        allow_code: bool = False,
     ) -> Simulation:
         """A simulation of a map, a world file or a scenario, or of a map of the package by its name (``office``, ``warehouse``).
 
@@ -233,6 +269,8 @@ class Simulation(Restorable[Robot]):
             Receives a line for everything in the file that was skipped, doubtful or assumed, and later the warnings of `Simulation`.
         budget : Budget
             Limits of what is read; ``Budget(cells=10**9)`` raises that one.
+        allow_code : bool
+            Let the file name controllers as ``module:name`` or ``file.py:name``, which are imported and run: only for files that you trust.
 
         The other parameters are those of `Simulation`; their defaults are what the file says.
 
@@ -242,12 +280,15 @@ class Simulation(Restorable[Robot]):
             No such file, or it is wrong or too large; with file and line.
         ArgumentError
             A parameter is out of its range or of another type.
+        CommandLineError
+            Code that the file names, and that is allowed, cannot be imported.
         """
         arguments.path(map, "map")
         if resolution is not None:
             resolution = arguments.number(resolution, "resolution", low=0.0, above=True, unit="m")
         arguments.instance(budget, "budget", Budget, "botyard.formats.budget.Budget(cells=10**9) is one")
-        options = Options(resolution=resolution, is_program=is_controller, budget=budget)
+        allow_code = arguments.flag(allow_code, "allow_code")
+        options = Options(resolution=resolution, is_program=lambda name: is_controller(name, allow_code), budget=budget)
         world = load_world(map, options if warn is None else replace(options, warn=warn))
         given: dict[str, Any] = {
             "seed": seed, "step": step, "odometry_error": odometry_error, "sensor_noise": sensor_noise, "threads": threads,
@@ -383,6 +424,10 @@ class Simulation(Restorable[Robot]):
             raise arguments.unknown(name, self._robots, "robot")
         arguments.function(act, "act")
         self._programs.drive(name, program, act)
+
+    def end_program(self, name: str) -> None:
+        """End the program that drives a robot, if there is one."""
+        self._programs.end(name)
 
     @property
     def programs(self) -> Mapping[str, Program]:
@@ -540,8 +585,14 @@ class Simulation(Restorable[Robot]):
 
 
 @extension("is_controller")
-def is_controller(name: str) -> bool:
-    """Whether there is a controller of a name."""
+def is_controller(name: str, allow_code: bool = False) -> bool:
+    """Whether there is a controller of a name; with `allow_code`, code that it names is imported and counts."""
+    raise NotImplementedError
+
+
+@extension("program_of")
+def program_of(controller: object, options: dict[str, Any]) -> Program:
+    """The program that a user means by a name, a class, a function or a `Program`; see `Robot.set_controller`."""
     raise NotImplementedError
 
 
@@ -569,4 +620,4 @@ def png(sim: Simulation, robot: str | None) -> bytes:
     raise NotImplementedError
 
 
-__all__ = ["Robot", "Simulation", "employ", "is_controller", "png", "record", "render"]
+__all__ = ["Controlling", "Robot", "Simulation", "employ", "is_controller", "png", "program_of", "record", "render"]

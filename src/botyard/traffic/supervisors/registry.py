@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from pathlib import Path
-from types import ModuleType
 from typing import Final
 
+from botyard.codeload import SEPARATOR, load_named
 from botyard.traffic.supervisors.base import Supervisor, SupervisorError
 from botyard.traffic.supervisors.fixedorder import FixedOrder
 from botyard.traffic.supervisors.reserving import Bankers, Chained, Dummy, FirstComeFirstServed, Nobody, Priority
@@ -32,18 +29,6 @@ def supervisor_names() -> tuple[str, ...]:
     return (*BUILT_IN, *sorted(e.name for e in entry_points(group=GROUP)))
 
 
-def _module(name: str) -> ModuleType:
-    """Import a module by its name or its file."""
-    if not name.endswith(".py"):
-        return importlib.import_module(name)
-    spec = importlib.util.spec_from_file_location(Path(name).stem, name)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{name} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def find_supervisor(name: str) -> Supervisor:
     """Make a supervisor by name, without arguments.
 
@@ -60,9 +45,8 @@ def find_supervisor(name: str) -> Supervisor:
     if name in BUILT_IN:
         return BUILT_IN[name]()
     try:
-        if ":" in name:
-            module, _, attribute = name.rpartition(":")
-            kind = getattr(_module(module), attribute)
+        if SEPARATOR in name:
+            kind = load_named(name)
         else:
             (entry,) = entry_points(group=GROUP, name=name)
             kind = entry.load()

@@ -1,0 +1,80 @@
+"""Code that a user names on the command line or in Python: ``module:name`` or ``file.py:name``.
+
+To import a module is to run it. So only what the user of the process has named comes here, never what a file, a saved state, a recording or
+a peer names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+SEPARATOR: Final = ":"
+"""Between a module, or a file, and the name of what is in it."""
+_PREFIX: Final = "botyard_file_"
+"""What modules that come from files are called in `sys.modules`, with a number behind it."""
+_FILES: Final[dict[Path, ModuleType]] = {}
+
+
+def is_code(name: str) -> bool:
+    """Whether a name is of the form ``module:name`` or ``file.py:name``."""
+    module, separator, attribute = name.rpartition(SEPARATOR)
+    return bool(module and separator) and all(part.isidentifier() for part in attribute.split("."))
+
+
+def load_named(name: str) -> Any:
+    """What a name of the form ``module:name`` or ``file.py:name`` stands for.
+
+    A module may also lie in the working folder. A file is run once, however often something in it is named.
+
+    Raises
+    ------
+    ValueError
+        The name is of another form.
+    ImportError
+        There is no such module or file, or nothing of that name in it.
+    Exception
+        What the module raises when it is run.
+    """
+    if not is_code(name):
+        raise ValueError(f'expected module:name or file.py:name, found "{name}"')
+    where, _, attribute = name.rpartition(SEPARATOR)
+    found: Any = _of_file(Path(where)) if where.endswith(".py") else _of_name(where)
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise ImportError(f'there is no "{attribute}" in {where}')
+        found = getattr(found, part)
+    return found
+
+
+def _of_name(name: str) -> ModuleType:
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)  # last: nothing there takes the place of an installed module
+    return importlib.import_module(name)
+
+
+def _of_file(path: Path) -> ModuleType:
+    path = path.resolve()
+    if path in _FILES:
+        return _FILES[path]
+    name = f"{_PREFIX}{len(_FILES)}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise ImportError(f"there is no file {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickle look for it there
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    _FILES[path] = module
+    return module
+
+
+__all__ = ["SEPARATOR", "is_code", "load_named"]

@@ -1,0 +1,245 @@
+"""Controllers of the user's own: classes, functions, and names of code."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import botyard
+from botyard.codeload import is_code
+from botyard.controllers.registry import is_controller
+from botyard.errors import ArgumentError, BotyardError, CommandLineError, FormatError, WorldError
+from botyard.sim.simulation import Robot, Simulation
+
+CODE = """
+from dataclasses import dataclass
+print("runs")
+
+class Turn:
+    def __init__(self, robot, seed, rate=0.5):
+        self.robot, self.rate = robot, rate
+    def act(self):
+        self.robot.command(w=self.rate)
+
+def ahead(robot, *, speed=0.2):
+    robot.command(v=speed)
+
+@dataclass
+class Data:
+    robot: object
+    def act(self):
+        self.robot.command(v=0.1)
+
+number = 3
+
+class Idle:
+    def __init__(self, robot): ...
+"""
+
+
+class Counter:
+    """A controller with a state."""
+
+    def __init__(self, robot: Robot, seed: int, *, by: int = 1) -> None:
+        self.robot, self.seed, self.by, self.count = robot, seed, by, 0
+
+    def act(self) -> None:
+        self.count += self.by
+        self.robot.command(v=0.1, w=0.01 * (self.count % 7))
+
+    def get_state(self) -> int:
+        return self.count
+
+    def set_state(self, state: Any) -> None:
+        self.count = int(state)
+
+
+def quiet(**options: Any) -> Simulation:
+    return Simulation(odometry_error="none", **options)
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> str:
+    path = tmp_path / "drivers.py"
+    path.write_text(CODE)
+    return str(path)
+
+
+def test_a_class_a_function_and_a_name_drive_robots() -> None:
+    sim = quiet(seed=5)
+    calls = []
+
+    def circle(robot: Robot, speed: float = 0.3) -> None:
+        calls.append(robot.name)
+        robot.command(v=speed, w=0.5)
+
+    one = sim.add_robot("p3dx", "one", pose=(0, 0, 0), controller=circle)
+    two, three = sim.add_robots("p3dx", [(0, 3, 0), (0, 6, 0)], ["two", "three"], controller=Counter)
+    four = sim.add_robot("p3dx", "four", pose=(0, 9, 0), controller="walk")
+    sim.step(30)
+    assert calls == ["one"] * 30
+    assert one.velocity.w == pytest.approx(0.5) and two.truth.x > 0.1 and three.truth.x > 0.1
+    assert four.truth != four.start
+    one.set_controller(circle, speed=0.1)
+    sim.step(20)
+    assert one.velocity.vx == pytest.approx(0.1)
+    one.set_controller(None)
+    sim.step()
+    assert len(calls) == 50 and set(sim.programs) == {"two", "three", "four"}
+
+
+def test_a_client_comes_first() -> None:
+    sim = quiet()
+    robot = sim.add_robot(pose=(0, 0, 0), controller=lambda robot: robot.command(v=0.3))
+    robot.claim("tcp")
+    sim.step(20)
+    assert robot.velocity.vx == 0.0
+    robot.release("tcp")
+    sim.step(20)
+    assert robot.velocity.vx == pytest.approx(0.3)
+
+
+def test_code_of_a_file(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    sim = quiet()
+    names = ["Turn", "ahead", "Data"]
+    turn, ahead, data = (
+        sim.add_robot("p3dx", name, pose=(0, 3 * k, 0), controller=f"{code}:{name}") for k, name in enumerate(names)
+    )
+    sim.step(20)
+    assert capsys.readouterr().out == "runs\n", "once"
+    assert (turn.velocity.w, ahead.velocity.vx, data.velocity.vx) == pytest.approx((0.5, 0.2, 0.1))
+    turn.set_controller(f"{code}:Turn", rate=-0.25)
+    sim.step(20)
+    assert turn.velocity.w == pytest.approx(-0.25)
+
+
+def test_what_is_no_controller(code: str) -> None:
+    sim = quiet()
+    for wrong, kind, text in (
+        (3, ArgumentError, "controller: expected a name"),
+        ("wandr", CommandLineError, 'did you mean "wander"'),
+        ("no_such_module:Class", CommandLineError, "no_such_module"),
+        (f"{code}:nothing", CommandLineError, "nothing"),
+        (f"{code}:number", CommandLineError, "expected a class or a function, found 3"),
+        (f"{code}:Idle", WorldError, "act"),
+        (f"{code}x.py:Idle", CommandLineError, "there is no file"),
+    ):
+        with pytest.raises(kind, match=text):
+            sim.add_robot("p3dx", "one", controller=wrong)
+        assert not sim.robots, "it was not left behind"
+    robot = sim.add_robot(pose=(0, 0, 0))
+    with pytest.raises(WorldError, match='no option "bye"; did you mean "by"'):
+        robot.set_controller(Counter, bye=2)
+    with pytest.raises(WorldError, match="nothing goes"):
+        robot.set_controller(Failing)
+
+
+class Failing:
+    """One that cannot be made."""
+
+    def __init__(self, robot: Robot) -> None:
+        raise ValueError("nothing goes")
+
+    def act(self) -> None: ...
+
+
+def test_a_crash_stops_its_robot_and_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+    sim = quiet()
+
+    def crash(robot: Robot) -> None:
+        robot.command(v=0.4)
+        if sim.tick >= 20:
+            raise RuntimeError("lost my way")
+
+    one = sim.add_robot("p3dx", "one", pose=(0, 0, 0), controller=crash)
+    two = sim.add_robot("p3dx", "two", pose=(0, 3, 0), controller=lambda robot: robot.command(v=0.4))
+    sim.step(20)
+    assert one.velocity.vx == pytest.approx(0.4)
+    with caplog.at_level(logging.ERROR):
+        sim.step(40)
+    (record,) = [r for r in caplog.records if r.name == "botyard.controllers"]
+    assert "robot one" in record.getMessage() and "RuntimeError: lost my way" in record.getMessage()
+    assert "test_own.py" in record.getMessage() and "in crash" in record.getMessage()
+    assert one.velocity.vx == 0.0 and two.velocity.vx == pytest.approx(0.4)
+    assert set(sim.programs) == {"two"}
+
+
+def test_worlds_with_a_class_that_has_a_state_are_cloned_and_others_name_it() -> None:
+    sim = quiet()
+    sim.add_robot("p3dx", "one", pose=(0, 0, 0)).set_controller(Counter, by=2)
+    sim.step(5)
+    other = sim.clone()
+    sim.step(5)
+    other.step(5)
+    assert other.digest() == sim.digest()
+    sim.add_robot("p3dx", "two", pose=(0, 3, 0), controller=lambda robot: None)
+    with pytest.raises(botyard.StateError, match="robot two: its controller"):
+        sim.clone()
+
+
+def test_functions_of_one_name_are_told_apart() -> None:
+    sim = quiet()
+
+    def made(speed: float) -> Any:
+        def drive(robot: Robot) -> None:
+            robot.command(v=speed)
+
+        return drive
+
+    functions = [made(0.1), made(0.3)]
+    robots = [sim.add_robot(pose=(0, 3 * k, 0), controller=f) for k, f in enumerate(functions)]
+    sim.step(20)
+    assert [robot.velocity.vx for robot in robots] == pytest.approx([0.1, 0.3])
+    assert len({program.name for program in sim.programs.values()}) == 2
+
+
+SCENARIO = """
+botyard: 1
+map: office
+robots:
+- model: p3dx
+  name: one
+  controller: {name: "CODE:Turn", rate: 0.3}
+"""
+
+
+def test_files_run_no_code_unless_they_may(code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "world.yaml"
+    path.write_text(SCENARIO.replace("CODE", code))
+    with pytest.raises(FormatError, match="is code, which is run only with --allow-code"):
+        Simulation.load(path)
+    assert "runs" not in capsys.readouterr().out
+    sim = Simulation.load(path, allow_code=True)
+    sim.step(20)
+    assert sim.robots["one"].velocity.w == pytest.approx(0.3)
+    assert is_controller(f"{code}:Turn"), "who has allowed it once, has given it"
+
+
+def test_states_run_no_code(code: str, tmp_path: Path) -> None:
+    """A state that names code which nobody has given here."""
+    own = tmp_path / "states.py"
+    own.write_text(
+        CODE.replace("def act", "def get_state(self): return 1\n    def set_state(self, s): pass\n    def act")
+    )
+    sim = quiet()
+    robot = sim.add_robot("p3dx", "one", pose=(0, 0, 0))
+    robot.set_controller(f"{own}:Turn")
+    state = sim.save_state()
+    foreign = state.replace(b"states.py:Turn", b"states.py:Data").replace(b"states.py", b"statez.py")
+    assert foreign != state
+    other = quiet()
+    other.add_robot("p3dx", "one", pose=(0, 0, 0))
+    with pytest.raises(BotyardError):
+        other.restore(foreign)
+
+
+@pytest.mark.parametrize(
+    ("name", "yes"),
+    [("a:b", True), ("a.b:c.d", True), ("/x/y.py:Z", True),
+     ("C:\\x\\y.py:Z", True), ("wander", False), (":b", False), ("a:", False), ("a:1", False)],
+)  # fmt: skip
+def test_names_of_code(name: str, yes: bool) -> None:
+    assert is_code(name) == yes
