@@ -11,12 +11,14 @@ from click.testing import CliRunner
 
 import botyard
 from botyard.cli.packets import command as packets
+from botyard.cli.tracefile import read_trace
 from botyard.clients.pioneer import PioneerClient
 from botyard.clients.trace import Passed, TracePlayer, trace_of
-from botyard.control import SetSpeed
+from botyard.control import SetSpeed, StartRecording, StopRecording
 from botyard.errors import BotyardError, PeerError
 from botyard.protocols.pioneer.commands import C
 from botyard.protocols.pioneer.packet import command, frame
+from tests.waiting import wait
 
 
 def told(path: Path, *lines: dict[str, object]) -> list[str]:
@@ -128,6 +130,57 @@ def test_a_recorded_client_is_played_against_another_robot(tmp_path: Path) -> No
     here, there = [int(n) for n in found.groups()[:3]], [int(n) for n in found.groups()[3:]]
     assert there == [last.x, last.y, last.th]
     assert here == pytest.approx(there, abs=20), "15 mm and 1.5 degrees (units of 0.00153 rad)"
+
+
+def test_a_recording_has_the_packets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same pieces as in the file of packets, when they are asked for; a recording that begins in a session knows that it is open."""
+    monkeypatch.chdir(tmp_path)
+    sim, options = office(tmp_path / "trace.jsonl")
+    sim.add_robot("p3dx", "bob", pose=(12.0, 14.0, 0.0))
+    recorded = {"record": str(tmp_path / "run.mcap"), "record_robots": ["ann"], "record_split_time": 0.5}
+    with botyard.serve(sim, port=0, **options, **recorded) as one:
+        with (
+            PioneerClient("127.0.0.1", one.ports["bob"].port) as other,
+            PioneerClient("127.0.0.1", one.ports["ann"].port) as client,
+        ):
+            client.enable()
+            client.move(300)
+            while client.x_mm < 285 or client.vel_mm_s:
+                client.update()
+            other.update()
+            one.do(StopRecording())
+            late = one.do(StartRecording(recording="late"))
+            client.send(C.PULSE)
+            client.vel(0)
+            client.update()
+        wait(lambda: not one.call(lambda: sim.robots["ann"].clients))
+    files = ["run.mcap", *sorted(p.name for p in tmp_path.glob("run_*.mcap"))]
+    assert len(files) > 1
+    in_recordings = [one for name in files for one in read_trace(str(tmp_path / name))]
+    in_lines = [
+        one for one in read_trace(str(tmp_path / "trace.jsonl")) if isinstance(one, Passed) and one.robot == "ann"
+    ]
+    pieces = [(one.session, one.from_client, one.data) for one in in_recordings if isinstance(one, Passed)]
+    assert len(pieces) > 10 and pieces == [(one.session, one.from_client, one.data) for one in in_lines][: len(pieces)]
+    assert [one.order for one in in_recordings if isinstance(one, Passed)] == list(range(len(pieces)))
+    result = CliRunner().invoke(packets, [str(late), "--robot", "ann"], catch_exceptions=False, standalone_mode=False)
+    assert not result.exit_code and "SYNC" not in result.output
+    assert names([text for text in result.output.splitlines() if "→" in text])[:2] == ["PULSE", "VEL"]
+    assert " bob #" in CliRunner().invoke(packets, [str(late)], standalone_mode=False).output
+    whole = tmp_path / "cut.mcap"
+    whole.write_bytes(late.read_bytes()[:-40])
+    result = CliRunner().invoke(packets, [str(whole)], catch_exceptions=False, standalone_mode=False)
+    assert "it was cut short" in result.stderr and "PULSE" in result.stdout
+
+
+def test_packets_that_a_recording_lacks_are_told(tmp_path: Path) -> None:
+    sim, _ = office()
+    recording = sim.record(tmp_path / "run.mcap")
+    recording._writer.lost["packets"] = 3  # type: ignore[attr-defined]
+    sim.step(2)
+    recording.close()
+    result = CliRunner().invoke(packets, [str(tmp_path / "run.mcap")], catch_exceptions=False, standalone_mode=False)
+    assert result.output.split(maxsplit=1)[1] == "3 packets are missing here: they could not be written\n"
 
 
 def test_the_player_waits_for_the_handshake_and_keeps_the_times() -> None:

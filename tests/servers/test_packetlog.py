@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from botyard.clients.pioneer import PioneerClient
+from botyard.interfaces.pioneer.taps import PacketTaps
 from botyard.servers.packetlog import PacketLog
 from tests.ports import free_port
 from tests.running import BOTYARD
@@ -42,7 +43,9 @@ def test_a_full_disk_costs_lines_and_says_so(small_disk: Path, caplog: pytest.Lo
     ballast, path = small_disk / "ballast", small_disk / "talk.jsonl"
     ballast.write_bytes(bytes(40_000))
     record = PacketLog(path, lambda: 1.5)
-    tap = record.session("ann")
+    taps = PacketTaps()
+    taps.add(record.take)
+    tap = taps.session("ann")
     sent = 0
     for _ in range(500):
         tap(True, bytes(100))
@@ -77,14 +80,14 @@ def test_what_is_lost_at_the_end_is_told(small_disk: Path, caplog: pytest.LogCap
     caplog.set_level(logging.INFO, "botyard")
     (small_disk / "ballast").write_bytes(bytes(65_536))
     record = PacketLog(small_disk / "talk.jsonl", lambda: 1.5)
-    record.session("ann")(True, bytes(100))
+    record.take("ann", 1, 0, True, bytes(100))
     record.close()
     assert "1 lines of the recording of packets were lost" in caplog.text
 
 
 def limited() -> None:
-    """No file may grow beyond 50 kB: to a program that is as a disk that is full."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+    """No file may grow beyond 20 kB: to a program that is as a disk that is full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 
 @pytest.mark.peer
@@ -104,7 +107,7 @@ def test_a_simulator_outlives_a_full_disk(tmp_path: Path) -> None:
         assert json.loads(process.stdout.readline())["ready"]
         with PioneerClient("127.0.0.1", port) as client:
             client.start_laser()
-            while (tmp_path / "talk.jsonl").stat().st_size < 49_000:
+            while (tmp_path / "talk.jsonl").stat().st_size < 19_000:
                 assert client.update()
             for _ in range(20):
                 assert client.update()

@@ -59,10 +59,6 @@ def assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable
     )
     if settings.speed is not None and not o.fast:
         parts.hub.set_speed(settings.speed)
-    if o.record_packets is not None:
-        from botyard.servers.packetlog import PacketLog
-
-        parts.yard.desk.packet_log = PacketLog(o.record_packets, lambda: sim.time, force=o.force)
     return parts
 
 
@@ -150,6 +146,14 @@ async def open_interfaces(
             "robots can be commanded by anybody who can reach %s: the Pioneer protocol has no passwords",
             o.bind_to_address,
         )
+    if o.record_packets is not None:
+        from botyard.servers.packetlog import PacketLog
+
+        sim = parts.hub.sim
+        packets = PacketLog(o.record_packets, lambda: sim.time, force=o.force)
+        stack.callback(packets.close)
+        parts.yard.desk.taps.add(packets.take)
+        parts.recordings.has_packets = True
     _record(parts, o)
     stack.callback(parts.recordings.close)
     run = Run(parts, o, ports, kept)

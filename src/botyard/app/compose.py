@@ -129,12 +129,13 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     control.stepper = lockstep = Lockstep(hub, watchdog)
     control.maps = maps = MapLoader(sim, work, folders=folders, options=reading, limits=limits)
     control.painter = painter = Pictures(sim, work, pictures, limits)
-    control.recordings = recordings = Recordings(sim, work, pictures, lambda: interval is None)
     if rotate_logs is not None:
         control.logs = LogFiles(rotate_logs, time.monotonic)
+    desk = PioneerDesk(control)
+    control.recordings = recordings = Recordings(sim, work, pictures, desk.taps, patient=interval is None)
     yard = Yard(
         hub,
-        PioneerDesk(control),
+        desk,
         settings or PioneerSettings(),
         host=host,
         port=port,

@@ -637,8 +637,9 @@ class RunOptions:
     )
     record_packets: str | None = option(
         OPERATION, "--record-packets", world=False, serve=True, metavar="FILE",
-        help="Record all bytes between clients and robots; botyard packets FILE prints them in words, and plays them (--play).",
-        about="Record all bytes between clients and robots; ``botyard packets FILE`` prints them in words, and plays them.",
+        help="Record all bytes between clients and robots, also in recordings (--record); botyard packets FILE prints them in words, "
+        "and plays them (--play).",
+        about="Record all bytes between clients and robots, also in recordings; ``botyard packets FILE`` prints and plays them.",
     )
     record: str | None = option(
         OPERATION, "--record", world=False, serve=True, metavar="FILE",

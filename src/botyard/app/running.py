@@ -87,8 +87,6 @@ async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
         stack.push_async_callback(parts.ended)
         try:
             with python_words():
-                if parts.yard.desk.packet_log is not None:
-                    stack.callback(parts.yard.desk.packet_log.close)
                 parts.yard.adopt()
                 add_robots(parts.yard, place, o, o.robots)
                 run = await open_interfaces(stack, parts, o, {})

@@ -1,18 +1,15 @@
-"""``botyard packets``: a recording of ``--record-packets``, what passed between Pioneer clients and robots, in words; and playing it."""
+"""``botyard packets``: what passed between Pioneer clients and robots, of ``--record-packets`` or ``--record``, in words, and played."""
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import click
 
-from botyard.clients.trace import Passed, play, trace_of
-from botyard.errors import CommandLineError, FormatError
-from botyard.formats.base import read_bytes
-from botyard.formats.budget import Budget, Meter
+from botyard.cli.tracefile import Lost, read_trace
+from botyard.clients.trace import Passed, play, stage_before, trace_of
+from botyard.errors import CommandLineError
 from botyard.names import shown
 from botyard.protocols.pioneer.commands import C, P
 from botyard.protocols.pioneer.packet import Packet, Parser
@@ -34,17 +31,18 @@ from botyard.protocols.pioneer.session import Stage, in_handshake, stage_after
     help="With --play: recorded per wall time. [default: 1]",
 )
 def command(file: str, robot: str | None, session: int | None, address: str | None, speed: float) -> int:
-    """Print a recording of --record-packets: time, session, direction, packet, and its bytes; or play it (--play)."""
-    found = [one for one in read_trace(file) if isinstance(one, Lost) or _is_wanted(one, robot, session)]
+    """Print what --record-packets or --record has of Pioneer clients: time, session, direction, packet, bytes; or play it (--play)."""
+    trace = read_trace(file, lambda problem: click.echo(f"{shown(file)}: {shown(problem)}", err=True))
+    found = [one for one in trace if isinstance(one, Lost) or _is_wanted(one, robot, session)]
     if address is not None:
         _play([one for one in found if isinstance(one, Passed)], address, speed)
         return 0
     talks: defaultdict[int, _SessionReader] = defaultdict(_SessionReader)
     for one in found:
         if isinstance(one, Lost):
-            click.echo(f"{one.sim:9.3f} {one.count} lines are missing here: they could not be written")
+            click.echo(f"{one.sim:9.3f} {one.count} {one.what} are missing here: they could not be written")
             continue
-        for packet, what in talks[one.session].read(one.data, one.from_client):
+        for packet, what in talks[one.session].read(one):
             _print(one.sim, f"{shown(one.robot)} #{one.session}", one.from_client, what, packet)
     return 0
 
@@ -89,63 +87,27 @@ def _last_pose(packets: list[Packet]) -> str:
     return f"{sip.x} {sip.y} {sip.th}"
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """Lines that are missing at this place: how many, and the simulated time after them, s."""
-
-    count: int
-    sim: float
-
-
-def read_trace(file: str) -> Iterator[Passed | Lost]:
-    """Read a recording of ``--record-packets``, see `botyard.servers.packetlog`.
-
-    Raises
-    ------
-    FormatError
-        It cannot be read, is too long, or holds something else; with the line.
-    """
-    try:
-        lines = read_bytes(file, Meter(Budget(), file, FormatError), FormatError).decode("utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise FormatError(f"cannot be read: {error}", file) from None
-    for number, line in enumerate(lines, start=1):
-        try:
-            entry = json.loads(line)
-            if "lost" in entry:
-                found: Passed | Lost = Lost(int(entry["lost"]), float(entry["sim"]))
-            else:
-                found = Passed(
-                    str(entry["robot"]),
-                    int(entry["session"]),
-                    float(entry["sim"]),
-                    float(entry["wall"]),
-                    entry["from"] == "client",
-                    bytes.fromhex(entry["data"]),
-                )
-        except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
-            raise FormatError(f"not a line of a recording: {error}", file, number) from None
-        yield found
-
-
 class _SessionReader:
     """Decoder of one session: packet ids 0, 1 and 2 of a client have another meaning in the handshake than after it."""
 
     def __init__(self) -> None:
         self._parsers = {True: Parser(), False: Parser()}
-        self._stage = Stage.SYNC0
+        self._stage: Stage | None = None
 
-    def read(self, data: bytes, from_client: bool) -> Iterator[tuple[Packet, str]]:
-        """The packets that are complete with `data`, and what they are."""
-        for packet in self._parsers[from_client].receive(data):
-            yield packet, self.name(packet, from_client)
+    def read(self, passed: Passed) -> Iterator[tuple[Packet, str]]:
+        """The packets that are complete with some bytes, and what they are."""
+        if self._stage is None:
+            self._stage = stage_before(passed)
+        for packet in self._parsers[passed.from_client].receive(passed.data):
+            yield packet, self.name(packet, passed.from_client)
 
     def name(self, packet: Packet, from_client: bool) -> str:
         """What the next packet is."""
         kind: type[C] | type[P] = P
         if from_client:
-            kind = P if in_handshake(self._stage, packet.id) else C
-            self._stage = stage_after(self._stage, packet.id)
+            stage = self._stage or Stage.SYNC0
+            kind = P if in_handshake(stage, packet.id) else C
+            self._stage = stage_after(stage, packet.id)
         try:
             return f"{kind(packet.id).name} ({packet.id})"
         except ValueError:

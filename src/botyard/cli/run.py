@@ -349,8 +349,6 @@ async def _serve(
         ports |= dict(zip(yard.factories, saved.factories, strict=False))
     async with contextlib.AsyncExitStack() as stack:
         try:
-            if yard.desk.packet_log is not None:
-                stack.callback(yard.desk.packet_log.close)
             page, kept = None, saved.page if saved is not None else ()
             doors = await open_interfaces(stack, parts, o, ports, kept)
             if o.joystick is not None:

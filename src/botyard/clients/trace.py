@@ -37,6 +37,8 @@ class Passed:
         Whether the client sent them.
     data : bytes
         What was sent.
+    order : int
+        How many pieces of the session have passed before, as far as that is known.
     """
 
     robot: str
@@ -45,6 +47,7 @@ class Passed:
     wall: float
     from_client: bool
     data: bytes
+    order: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,11 @@ class Trace:
     lasts: float
 
 
+def stage_before(first: Passed) -> Stage:
+    """Stage of a session before the first of its bytes that were recorded; a recording may begin while it is open."""
+    return Stage.OPEN if first.order else Stage.SYNC0
+
+
 def trace_of(passed: Iterable[Passed]) -> Trace:
     """What the client of one session did.
 
@@ -71,11 +79,13 @@ def trace_of(passed: Iterable[Passed]) -> Trace:
     passed : iterable of Passed
         Of one session.
     """
-    parser, stage, sent = Parser(), Stage.SYNC0, []
+    parser, sent = Parser(), []
+    stage: Stage | None = None
     begin: float | None = None
     last = 0.0
     for one in passed:
         last = one.sim
+        stage = stage or stage_before(one)
         for packet in parser.receive(one.data) if one.from_client else ():
             is_handshake = in_handshake(stage, packet.id)
             stage = stage_after(stage, packet.id)
@@ -230,4 +240,4 @@ def play(
     return player
 
 
-__all__ = ["Passed", "Trace", "TracePlayer", "play", "trace_of"]
+__all__ = ["Passed", "Trace", "TracePlayer", "play", "stage_before", "trace_of"]

@@ -17,11 +17,14 @@ STATES, JOURNAL = "/botyard/states", "/botyard/journal"
 """States of the world (`botyard.recording.frames`), and changes from outside (`botyard.recording.codec.encode_entry`)."""
 DIGESTS, EVENTS = "/botyard/digests", "/botyard/events"
 """JSON, see `botyard.recording.recorder`."""
+PACKETS: Final = "/botyard/packets"
+"""JSON, see there, too."""
 TYPES: Final[Mapping[str, str]] = {
     STATES: "std_msgs/UInt8MultiArray",
     JOURNAL: "std_msgs/UInt8MultiArray",
     DIGESTS: "std_msgs/String",
     EVENTS: "std_msgs/String",
+    PACKETS: "std_msgs/String",
 }
 """ROS type of each."""
 _CDR: Final = b"\x00\x01\x00\x00"
@@ -62,4 +65,15 @@ def unpack_json(message: bytes) -> dict[str, Any]:
     return value
 
 
-__all__ = ["DIGESTS", "EVENTS", "JOURNAL", "STATES", "TYPES", "pack_bytes", "pack_json", "unpack_bytes", "unpack_json"]
+__all__ = [
+    "DIGESTS",
+    "EVENTS",
+    "JOURNAL",
+    "PACKETS",
+    "STATES",
+    "TYPES",
+    "pack_bytes",
+    "pack_json",
+    "unpack_bytes",
+    "unpack_json",
+]

@@ -13,6 +13,10 @@ A `Recorder` listens to steps, to the journal and to the log. In the thread of t
 `/botyard/events`
     JSON: what happened, with its name as ``event``: ``stall``, ``branch`` (a state was restored), ``gap`` (changes are missing before it),
     ``lost`` (what was left out), ``end``.
+`/botyard/packets`
+    JSON: bytes that have passed between a Pioneer client and a robot: ``robot``, ``session`` (counted over all robots), ``order`` (how many
+    pieces of that session have passed before), ``sim`` (s), ``wall`` (s, since the recording began), ``from`` (``client`` or ``robot``),
+    ``data`` (hexadecimal). `botyard.cli.tracefile` reads them.
 
 Attachments are the scene, the models, and what the simulation was made with; metadata say of which run it is. Times are simulated.
 """
@@ -43,7 +47,7 @@ from botyard.protocols.ros_messages.types import types
 from botyard.recording import codec
 from botyard.recording.mcap import Attachment
 from botyard.recording.output import Output, Ring, Start
-from botyard.recording.own import DIGESTS, EVENTS, JOURNAL, STATES, TYPES, pack_bytes, pack_json
+from botyard.recording.own import DIGESTS, EVENTS, JOURNAL, PACKETS, STATES, TYPES, pack_bytes, pack_json
 from botyard.recording.samples import Selection, Watcher
 from botyard.recording.scribe import Scribe
 from botyard.recording.writer import Work, Writer
@@ -63,6 +67,7 @@ MAX_RING_BYTES: Final = 500 << 20
 ENTRY_BYTES: Final = 300
 """What an entry of the journal is counted as while it waits to be written; a command to many bodies has its arrays besides."""
 LINE_BYTES: Final = 200
+PACKET_BYTES: Final = 300
 TAIL_US: Final = 2_000_000
 """When a robot stalls, a ring is saved so much later, simulated µs."""
 MAX_STALL_SAVES: Final = 20
@@ -142,6 +147,7 @@ class Recorder:
         self._encoded: tuple[object, Attachment] | None = None
         self._next_sample = self._next_state = 0
         self._last_us = sim.snapshot.time_us
+        self._began = time.monotonic()
         self._part_us = self._last_us
         self._wants_part = ""
         self._order = 0
@@ -205,6 +211,26 @@ class Recorder:
 
         self._put_state()
         return self._writer.call(save)
+
+    def packet(self, robot: str, session: int, order: int, from_client: bool, data: bytes) -> None:
+        """Record bytes that have passed between a Pioneer client and a robot, see `/botyard/packets`."""
+        if not self._choices.selection.has_robot(robot):
+            return
+        time_us, wall, channel = self._sim.snapshot.time_us, time.monotonic() - self._began, self._channels[PACKETS]
+
+        def write(output: Output) -> None:
+            piece = {
+                "robot": robot,
+                "session": session,
+                "order": order,
+                "sim": time_us / 1e6,
+                "wall": round(wall, 6),
+                "from": "client" if from_client else "robot",
+                "data": data.hex(),
+            }
+            output.message(channel, time_us * 1000, pack_json(piece))
+
+        self._put("packets", PACKET_BYTES + len(data), write)
 
     def close(self) -> None:
         """Write what is left, and end the recording. Nothing happens if it has ended."""

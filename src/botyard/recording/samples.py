@@ -56,6 +56,10 @@ class Selection:
         """Whether a topic is recorded."""
         return any(fnmatchcase(topic, pattern) for pattern in (USUAL if self.topics is None else self.topics))
 
+    def names(self, topic: str) -> bool:
+        """Whether a topic is recorded because it was named."""
+        return self.topics is not None and self.has(topic)
+
     def period_us(self, topic: str) -> int:
         """Least time between two messages of a topic, simulated µs; 0: one for every step."""
         for pattern, rate in self.rates.items():

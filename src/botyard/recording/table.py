@@ -79,7 +79,8 @@ def _table(columns: Mapping[str, NDArray[Any]], run: Recording) -> Any:
 def _parquet(columns: Mapping[str, NDArray[Any]], file: BinaryIO, run: Recording) -> None:
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(_table(columns, run), file, compression="zstd")
+    parquet: Any = pyarrow.parquet  # which has no types
+    parquet.write_table(_table(columns, run), file, compression="zstd")
 
 
 def _arrow(columns: Mapping[str, NDArray[Any]], file: BinaryIO, run: Recording) -> None:

@@ -102,9 +102,7 @@ class Connection:
         self._finished = False
         self._visits = visits
         self._lines = _Lines(log)
-        self._tap = (
-            desk.packet_log.session(session.port.name) if desk is not None and desk.packet_log is not None else None
-        )
+        self._tap = None if desk is None else desk.taps.session(session.port.name)
         self._fence = Fence(log, "the session", self._break)
         if desk is not None:
             desk.attach(self)

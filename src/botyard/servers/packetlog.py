@@ -24,9 +24,6 @@ from typing import Final
 from botyard.errors import CommandLineError
 from botyard.safefile import check_replaceable, open_own
 
-Tap = Callable[[bool, bytes], None]
-"""Takes bytes that pass: whether they are from the client, and what."""
-
 QUEUE_LENGTH: Final = 10_000
 """Length of the queue of lines to write; further lines are dropped."""
 RETRY_INTERVAL_S: Final = 1.0
@@ -70,7 +67,6 @@ class PacketLog:
         self._path = path
         self._sim_time = sim_time
         self._began = time.monotonic()
-        self._sessions = 0
         self.lost = 0
         """Lines that could not be written so far."""
         self._reported = 0
@@ -81,27 +77,21 @@ class PacketLog:
         self._thread.start()
         atexit.register(self.close)
 
-    def session(self, robot: str) -> Tap:
-        """A tap for the next session."""
-        self._sessions += 1
-        number = self._sessions
-
-        def tap(from_client: bool, data: bytes) -> None:
-            if self._is_closed:
-                return
-            line = {
-                "robot": robot,
-                "session": number,
-                **self._now(),
-                "from": "client" if from_client else "robot",
-                "data": data.hex(),
-            }
-            try:
-                self._queue.put_nowait(_encoded(line))
-            except queue.Full:
-                self.lost += 1
-
-        return tap
+    def take(self, robot: str, session: int, _: int, from_client: bool, data: bytes) -> None:
+        """Write bytes that have passed, see `botyard.interfaces.pioneer.taps`."""
+        if self._is_closed:
+            return
+        line = {
+            "robot": robot,
+            "session": session,
+            **self._now(),
+            "from": "client" if from_client else "robot",
+            "data": data.hex(),
+        }
+        try:
+            self._queue.put_nowait(_encoded(line))
+        except queue.Full:
+            self.lost += 1
 
     def close(self) -> None:
         """Write what waits, and no more; lines that a stuck disk does not take in time are lost."""
@@ -171,4 +161,4 @@ def _encoded(line: Mapping[str, object]) -> bytes:
     return json.dumps(line).encode() + b"\n"
 
 
-__all__ = ["PacketLog", "Tap"]
+__all__ = ["PacketLog"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from botyard.control.later import promise, resolve
 from botyard.control.parts import Host, Recorded
 from botyard.errors import KeptFileError, WorldError
+from botyard.interfaces.pioneer.taps import PacketTaps
 from botyard.sim.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -31,12 +32,21 @@ class Recordings:
         Where work is done beside the steps.
     folder : Path
         Where the files go that clients ask for.
-    is_patient : callable
-        Whether steps wait for a slow disk: when nobody waits for them.
+    taps : PacketTaps
+        Bytes of Pioneer sessions.
+    patient : bool
+        Steps wait for a slow disk: for a simulator as fast as it can be, for which nobody waits.
+
+    Attributes
+    ----------
+    has_packets : bool
+        Record the bytes of Pioneer sessions even if their topic is not named.
     """
 
-    def __init__(self, sim: Simulation, host: Host, folder: Path, is_patient: Callable[[], bool]) -> None:
-        self._sim, self._host, self._folder, self._is_patient = sim, host, folder, is_patient
+    def __init__(self, sim: Simulation, host: Host, folder: Path, taps: PacketTaps, *, patient: bool) -> None:
+        self._sim, self._host, self._folder, self._taps, self._patient = sim, host, folder, taps, patient
+        self.has_packets = False
+        self._untap: Callable[[], None] = lambda: None
         self._recorder: Recorder | None = None
         self._path = Path()
         self._asked = 0
@@ -50,10 +60,14 @@ class Recordings:
 
     def begin(self, path: Path, choices: Choices) -> None:
         """Record to a file. WorldError: something is being recorded. OSError, KeptFileError: the file cannot be written."""
+        from botyard.recording.own import PACKETS
         from botyard.recording.recorder import Recorder  # with its codecs, which most runs do not need
 
         self._check_idle()
+        self._untap()  # of one that has ended by an error
         self._recorder, self._path = Recorder(self._sim, path, choices), path
+        if self.has_packets or choices.selection.names(PACKETS):
+            self._untap = self._taps.add(self._recorder.packet)
 
     def start(self, name: str, last: float) -> Path:
         """See `botyard.control.parts.Recordings.start`."""
@@ -62,7 +76,7 @@ class Recordings:
         self._check_idle()
         path = self._free(name)
         try:
-            self.begin(path, choose(last=last or None, patient=self._is_patient()))
+            self.begin(path, choose(last=last or None, patient=self._patient))
         except (OSError, KeptFileError) as error:
             raise WorldError(
                 f"the recording {path} cannot be written: {getattr(error, 'strerror', None) or error}"
@@ -72,6 +86,7 @@ class Recordings:
     def stop(self) -> Future[Path]:
         """See `botyard.control.parts.Recordings.stop`."""
         recorder, done, path = self._present(), promise(), self._path
+        self._untap()
         recorder.stop()
 
         def over(_: None, error: Exception | None) -> None:
@@ -99,6 +114,7 @@ class Recordings:
 
     def close(self) -> None:
         """The run has ended: write what is left."""
+        self._untap()
         if self._recorder is not None:
             self._recorder.close()
 

@@ -35,6 +35,7 @@ from botyard.control import (
 )
 from botyard.errors import BotyardError, DeniedError
 from botyard.geometry import Pose
+from botyard.interfaces.pioneer.taps import PacketTaps
 from botyard.names import shown
 from botyard.protocols.pioneer.events import (
     ExitRequested,
@@ -73,18 +74,6 @@ class Client(Hashable, Protocol):
         ...
 
 
-class PacketLog(Protocol):
-    """Packet capture, see `botyard.servers.packetlog.PacketLog`."""
-
-    def session(self, robot: str) -> Callable[[bool, bytes], None]:
-        """Return the recorder ``(is_received, data)`` of a new session."""
-        ...
-
-    def close(self) -> None:
-        """Close the file."""
-        ...
-
-
 class PioneerDesk:
     """Carries out requests of Pioneer clients about the whole simulation, and notifies them of map changes.
 
@@ -96,8 +85,7 @@ class PioneerDesk:
 
     def __init__(self, control: Control) -> None:
         self.control = control
-        self.packet_log: PacketLog | None = None
-        """Packet capture of sessions that begin from now on."""
+        self.taps = PacketTaps()
         self._clients: list[Client] = []
         self._denied: set[tuple[Client, str]] = set()
         control.listen(self._on_operation)
