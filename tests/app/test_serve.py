@@ -245,6 +245,22 @@ def test_an_error_of_the_simulator_is_raised_once() -> None:
     assert caught.value.__notes__ == ["the simulator had ended with Fault: broken"]
 
 
+def test_moments_are_kept_for_the_page() -> None:
+    """As long as it says, and none without a page; those of a program are its own."""
+    sims = [world() for _ in range(4)]
+    sims[3].history.keep(minutes=1.0)
+    with (
+        serve(sims[0], page=True) as running,
+        serve(sims[1], page=True, history=0.0),
+        serve(sims[2]),
+        serve(sims[3], page=True),
+    ):
+        assert [sim.history.is_on for sim in sims] == [True, False, False, True]
+        running.resume()
+        wait(lambda: len(sims[0].history.moments) > 3)
+    assert [sim.history.is_on for sim in sims] == [False, False, False, True]
+
+
 def test_several_run_at_once() -> None:
     with serve(page=True) as one, serve(page=True) as two, serve() as three:
         every = [a for running in (one, two, three) for a in running.ports.values()]

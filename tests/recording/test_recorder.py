@@ -20,6 +20,7 @@ from mcap_ros2.decoder import DecoderFactory
 from rosbags.highlevel import AnyReader
 
 from botyard.errors import ArgumentError, KeptFileError, NotNowError
+from botyard.model.scene import Scene
 from botyard.recording import codec, frames, output, own, recorder, writer
 from botyard.recording.beginning import choose
 from botyard.recording.mcap import Attachment
@@ -297,6 +298,25 @@ def test_a_restored_state_begins_a_new_file(tmp_path: Path) -> None:
     assert said(second)[0]["event"] == "branch"
     assert sum(m.channel.topic == "/r0/odom" for m in second) == 12
     assert [again(path)[1] for path in recording.files][1] == sim.digest()
+
+
+def test_going_on_from_an_earlier_moment_begins_a_new_file(tmp_path: Path) -> None:
+    """With a client, another map since, and commands that the branch drops: the new file is a run of its own that comes out the same."""
+    sim = world()
+    sim.history.keep()
+    sim.robots["r0"].claim("pioneer")
+    with sim.record(tmp_path / "run.mcap", **ALL_STEPS) as recording:
+        drive(sim, 20)
+        sim.replace_scene(Scene(name="plane"))
+        drive(sim, 10)
+        sim.robots["r0"].command(v=0.3)
+        sim.history.go_on_from(1.0)
+        sim.step(3)
+        drive(sim, 9)
+    first, second = (read(path)[0] for path in recording.files[-2:])
+    assert [e["event"] for e in said(first)].count("branch") == 0 and said(second)[0]["event"] == "branch"
+    assert said(second)[0]["tick"] == 10 and second[-1].time == 2_200_000_000
+    assert again(recording.files[-1])[1] == sim.digest()
 
 
 def test_log_lines_are_recorded(tmp_path: Path) -> None:

@@ -91,6 +91,28 @@ def test_ports_of_pioneer_clients(still: bool) -> None:
     run(act)
 
 
+def test_a_robot_that_comes_back_later_gets_its_port_again(still: bool) -> None:
+    """Programs know the port; another robot that has come meanwhile gets another one."""
+
+    async def act(parts: Parts) -> None:
+        yard, sim = parts.yard, parts.hub.sim
+        if still:
+            parts.hub.pause()
+        sim.history.keep()
+        time = sim.time
+        await yard.open()
+        ports = {name: yard.port_of(name) for name in ("ann", "bob")}
+        yard.remove(["bob"])
+        sim.remove_robots(["ann"])
+        await until(lambda: not yard.servers)
+        sim.step(20)
+        sim.history.go_on_from(time)
+        await until(lambda: all(map(yard.port_of, ("ann", "bob"))))
+        assert {name: yard.port_of(name) for name in ("ann", "bob")} == ports
+
+    run(act)
+
+
 def test_another_robot_of_the_same_name_gets_the_port() -> None:
     """A state may have another model under a name that is there."""
 

@@ -535,3 +535,48 @@ def test_a_pose_that_is_said_is_believed_and_nonsense_is_not(caplog: pytest.LogC
         graph.close()
 
     asyncio.run(run())
+
+
+def test_time_jumps_back_when_the_world_goes_on_from_an_earlier_moment(caplog: pytest.LogCaptureFixture) -> None:
+    """On /clock, and /diagnostics counts it; topics come as often as before, and commands are taken."""
+
+    async def run() -> None:
+        sim, hub, graph = made(1)
+        sim.history.keep()
+        paper = Recorder()
+        graph.add(paper)
+        for topic in ("/clock", "/r0/odom", "/diagnostics"):
+            paper[topic].is_wanted = True
+        paper.changed()
+        inputs = [p.topic for n, p in paper.papers if n == "/r0/cmd_vel" and p.type_name == "geometry_msgs/Twist"]
+        command = inputs[0]
+        assert isinstance(command, Input)
+        ahead = graph.types.decode_cdr(twist(), "geometry_msgs/Twist")
+
+        def steps(n: int) -> dict[str, list[Any]]:
+            before = {name: len(paper[name].sent) for name in ("/clock", "/r0/odom", "/diagnostics")}
+            for _ in range(n):
+                hub.step_once()
+            return {name: [m.message for m in paper[name].sent[count:]] for name, count in before.items()}
+
+        def resets(message: Any) -> list[str]:
+            (world,) = [s for s in message.status if s.name == "simulator"]
+            return [v.value for v in world.values if v.key == "reset"]
+
+        first = steps(60)
+        command.take(ahead)
+        steps(4)
+        assert turning(sim) > 0.4 and sim.robots["r0"].clients == ("ros",)
+        sim.history.go_on_from(0.4)
+        assert sim.robots["r0"].clients == ("ros",)
+        then = steps(60)
+        assert [m.clock.sec + m.clock.nanosec / 1e9 for m in then["/clock"][:2]] == pytest.approx([0.5, 0.6])
+        assert {name: len(sent) for name, sent in then.items()} == {name: len(sent) for name, sent in first.items()}
+        assert {r for m in first["/diagnostics"] for r in resets(m)} == {"0"}
+        assert resets(then["/diagnostics"][0]) == ["1"]
+        assert turning(sim) == 0.0 and sim.robots["r0"].clients == (), "nobody has commanded it since"
+        command.take(ahead)
+        steps(5)
+        assert turning(sim) > 0.4
+
+    asyncio.run(run())

@@ -35,6 +35,8 @@ PORT_PAUSE = 2.0
 """A patient yard retries a taken port this often, with this pause, s, before it takes the next port (FRM-015)."""
 MAX_SKIPPED = 100
 """Most taken ports that are skipped for a robot that is added while the simulator runs."""
+MAX_CLOSED = 1000
+"""Robots that have gone whose ports are remembered; the latest ones."""
 
 log = logging.getLogger("botyard")
 
@@ -87,6 +89,8 @@ class Yard:
         self.factories: list[FactoryServer] = []
         self.interfaces: dict[str, Switch] = {}
         """What serves clients, by name, and can be stopped and started."""
+        self._closed: dict[str, int] = {}
+        """Ports of robots that have gone, by name, the latest last."""
         self.is_serving = True
         """Robots get ports."""
         self._arrived: tuple[int, list[Robot]] = -1, []
@@ -267,18 +271,28 @@ class Yard:
 
     def _follow(self) -> None:
         """Robots have come or gone, maybe without us: `Simulation.restore` brings and takes some, and so do programs."""
-        sim, ports = self.hub.sim, {}
+        sim = self.hub.sim
         gone = [n for n, s in self.servers.items() if sim.robots.get(n) is not s.robot or not sim.is_served(n)]
         for name in gone:
-            ports[name] = self.port_of(name)
-            self.servers.pop(name).close()
+            self._close(name)
         for factory in self.factories:
             factory.forget(sim.robots)
         if gone:
             self._feed.tell(Subject.PORTS)
         fresh = self.adopt()
         if fresh:
+            ports = {robot.name: self._closed[robot.name] for robot in fresh if robot.name in self._closed}
             self.hub.background.start(self._open_for(fresh, ports), "ports of robots")
+
+    def _close(self, name: str) -> None:
+        """Close the port of a robot that has gone, and remember it: it may come back."""
+        server = self.servers.pop(name)
+        if server.is_open:
+            self._closed.pop(name, None)
+            self._closed[name] = server.address[1]
+            if len(self._closed) > MAX_CLOSED:
+                del self._closed[next(iter(self._closed))]
+        server.close()
 
     def _prepare(self, robot: Robot) -> None:
         if not robot.spec.drive:
@@ -325,9 +339,8 @@ class Yard:
             elif not any(factory.release(name) for factory in self.factories):  # else it goes with its client
                 robots.append(name)
         for name in robots:
-            server = self.servers.pop(name, None)
-            if server is not None:
-                server.close()
+            if name in self.servers:
+                self._close(name)
         sim.remove_robots(robots)
         self._feed.tell(Subject.PORTS)
 
