@@ -156,7 +156,7 @@ def resimulate(path: str | PathLike[str], budget: Budget = Budget(), progress: P
             file.verify()
         known = len(file.problems)
         records = file.messages((STATES, JOURNAL, DIGESTS, EVENTS))
-        first = _first_state(file, records)
+        first = first_state(file, records)
         start = beginning(file, first, budget)
         try:
             run = _Run(start, first, file.path, budget)
@@ -172,7 +172,8 @@ def resimulate(path: str | PathLike[str], budget: Budget = Budget(), progress: P
         return run.finish()
 
 
-def _first_state(file: Reader, records: Iterable[Message]) -> bytes:
+def first_state(file: Reader, records: Iterable[Message]) -> bytes:
+    """The state that a run begins with, out of its records. RecordingError: there is none, or something before it is damaged."""
     known = len(file.problems)
     first = next((m for m in records if m.channel.topic == STATES), None)
     if len(file.problems) > known:
@@ -378,4 +379,4 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-__all__ = ["Beginning", "Divergence", "Proof", "beginning", "make", "resimulate"]
+__all__ = ["Beginning", "Divergence", "Proof", "beginning", "first_state", "make", "resimulate"]

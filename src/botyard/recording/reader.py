@@ -461,13 +461,21 @@ class Reader:
             Begin with this chunk.
         """
         for chunk in self.chunks[first:]:
-            if chunk.end < begin or chunk.begin > end:
-                continue
-            try:
-                yield from self._messages(chunk, topics, begin, end)
-            except (RecordingError, _Damage) as error:
-                reason = error.reason if isinstance(error, RecordingError) else f"chunk at byte {chunk.at}: {error}"
-                self.note(reason)
+            if chunk.end >= begin and chunk.begin <= end:
+                yield from self._sound(chunk, topics, begin, end)
+
+    def by_chunk(self, topics: Collection[str]) -> Iterator[tuple[ChunkPlace, Iterator[Message]]]:
+        """The messages of these topics by chunks, in the order of the file; damaged chunks as in `messages`."""
+        for chunk in self.chunks:
+            yield chunk, self._sound(chunk, topics, 0, 2**64 - 1)
+
+    def _sound(self, chunk: ChunkPlace, topics: Collection[str] | None, begin: int, end: int) -> Iterator[Message]:
+        """The messages of a chunk; what is damaged is passed over and noted."""
+        try:
+            yield from self._messages(chunk, topics, begin, end)
+        except (RecordingError, _Damage) as error:
+            reason = error.reason if isinstance(error, RecordingError) else f"chunk at byte {chunk.at}: {error}"
+            self.note(reason)
 
     def _messages(self, chunk: ChunkPlace, topics: Collection[str] | None, begin: int, end: int) -> Iterator[Message]:
         data = self.unpack(chunk)

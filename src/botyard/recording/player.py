@@ -1,0 +1,222 @@
+"""Plays a recording: a simulation is brought to any moment of it, and goes on from there as it was recorded.
+
+A moment is the last recorded state before it and the steps from there, with the recorded changes: at most a second of simulated time.
+Whoever steps the simulation plays the recording; all that looks at simulations looks at it. Where a recorded state does not come out again
+(the recorder had to leave something out), the recorded one is shown, and that is said once. What others do to the world meanwhile is taken
+back before the next step.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from botyard import arguments
+from botyard.engine.snapshot import Snapshot
+from botyard.errors import RecordingError
+from botyard.names import shown
+from botyard.recording.proof import MAX_GAP_S, make
+from botyard.recording.track import Moment, Track
+from botyard.sim.branching import is_same_map
+from botyard.sim.journal import Entry, Submit, SubmitVelocities, acting
+from botyard.sim.resimulation import apply
+from botyard.sim.simulation import Simulation
+
+log = logging.getLogger("botyard.recording")
+_EPSILON: Final = 1e-9
+"""Times are compared with so much room, s."""
+
+
+class Player:
+    """Plays a recording.
+
+    Parameters
+    ----------
+    track : Track
+        The recording.
+
+    Raises
+    ------
+    BotyardError
+        Its first state cannot be restored here.
+
+    Attributes
+    ----------
+    sim : Simulation
+        The simulation that shows it; step it to play.
+    loop : bool
+        Begin again at the end. Else the last moment stays, and the step after it begins again.
+    corrections : int
+        How many recorded states did not come out again, and were restored.
+    ended : callable
+        Called when the last moment is reached, unless it begins again.
+    """
+
+    def __init__(self, track: Track) -> None:
+        self.track = track
+        self.sim: Simulation = make(track.start, track.state(0), track.budget)
+        self.sim.know(track.models)
+        self.loop = False
+        self.corrections = 0
+        self.ended: Callable[[], object] = _nothing
+        self._max_steps = max(1, round(MAX_GAP_S / track.step))
+        self._entry = track.moments[0].entries
+        self._moment = 0
+        """The last state at or before this tick."""
+        self._is_mine = False
+        self._is_foreign = False
+        self._told = set[str]()
+        self.sim.journal(self._noticed)
+        self.sim.before_step(self._before)
+        self.sim.after_step(self._after)
+
+    # -- what a viewer does
+
+    @property
+    def begin(self) -> float:
+        """Simulated time of the first moment, s."""
+        return self.track.begin * self.track.step
+
+    @property
+    def end(self) -> float:
+        """Simulated time of the last moment, s."""
+        return self.track.end * self.track.step
+
+    def seek(self, time: float) -> None:
+        """Go to the last step at a simulated time, s, or before it; beyond the ends, to the first or last one.
+
+        Raises
+        ------
+        BotyardError
+            The recorded state there cannot be restored, or a change cannot be done again.
+        """
+        self.go(int((arguments.number(time, "time", unit="s") + _EPSILON) / self.track.step))
+
+    def go(self, tick: int) -> None:
+        """Go to the moment after so many steps; beyond the ends, to the first or last one. Raises as `seek`."""
+        track, sim = self.track, self.sim
+        tick = min(max(tick, track.begin), track.end)
+        index = track.before(tick)
+        here = self._moment == index and not self._is_foreign and track.moments[index].tick <= sim.tick <= tick
+        if not here:
+            self._restore(index)
+        self._run_to(tick)
+
+    # -- the recording
+
+    def _mine(self, act: Callable[[], Any]) -> None:
+        """Do something that is part of the recording."""
+        before, self._is_mine = self._is_mine, True
+        try:
+            act()
+        finally:
+            self._is_mine = before
+
+    def _noticed(self, entry: Entry) -> None:
+        """The world was changed: by somebody else, that is taken back before the next step."""
+        if self._is_mine:
+            return
+        self._is_foreign = True
+        if isinstance(entry.change, (Submit, SubmitVelocities)) and entry.source not in self._told:
+            self._told.add(entry.source)
+            log.warning("a recording is shown: commands of %s have no effect", shown(entry.source, 60))
+
+    def _restore(self, index: int) -> None:
+        """Show a recorded state."""
+        track, sim, moment = self.track, self.sim, self.track.moments[index]
+        state = track.state(index)
+
+        def act() -> None:
+            scene = track.scenes[moment.scene]
+            if not is_same_map(sim.scene, scene):
+                sim.replace_scene(scene)
+            sim.restore(state, programs=False, budget=track.budget)
+
+        self._mine(act)
+        self._moment, self._entry, self._is_foreign = index, moment.entries, False
+
+    def _run_to(self, tick: int) -> None:
+        """Do the steps up to a tick, without those who are told of steps."""
+        if tick - self.sim.tick > self._max_steps:
+            raise RecordingError(f"tick {self.sim.tick}: expected the next state within {self._max_steps} steps")
+
+        def act() -> None:
+            while self.sim.tick < tick:
+                self._changes()
+                self.sim.engine.step()
+                self._compare()
+
+        self._mine(act)
+
+    def _changes(self) -> None:
+        """Do the changes of this tick."""
+        track, sim = self.track, self.sim
+        while self._entry < len(track.entries):
+            try:
+                entry = track.entry(self._entry)
+                if entry.tick > sim.tick:
+                    return
+                if entry.tick == sim.tick:
+                    with acting(entry.source):
+                        apply(entry.change, sim, entry.source)
+            # a crafted entry can name what is not there in many ways; the next recorded state is right again
+            except Exception as error:
+                self._corrected(f"a change cannot be done again: {error}")
+            self._entry += 1
+
+    def _before(self) -> None:
+        """Before a step."""
+        if self.sim.tick >= self.track.end:
+            self._restore(0)
+        elif self._is_foreign:
+            self._go_again()
+        self._mine(self._changes)
+
+    def _go_again(self) -> None:
+        """Show the present moment as it was recorded: what others have done to it is taken back."""
+        tick = self.sim.tick
+        self._restore(self.track.before(tick))
+        self._run_to(tick)
+
+    def _after(self, snapshot: Snapshot) -> None:
+        """After a step."""
+        self._mine(self._compare)
+        if self.sim.tick >= self.track.end and not self.loop:
+            self.ended()
+
+    def _compare(self) -> None:
+        """After a step: where a state is recorded, it must have come out again, or it is shown."""
+        moments, sim = self.track.moments, self.sim
+        while self._moment + 1 < len(moments) and moments[self._moment + 1].tick <= sim.tick:
+            index, moment = self._moment + 1, moments[self._moment + 1]
+            self._moment = index
+            if moment.tick < sim.tick:
+                continue  # another state of the tick at which it began
+            if not self._leads_to(moment):
+                self._restore(index)
+            elif moment.entries == self._entry and moment.digest != sim.digest():
+                self._restore(index)
+                self._corrected("a recorded state does not come out again here; the recorded ones are shown")
+
+    def _leads_to(self, moment: Moment) -> bool:
+        """Whether the changes that were recorded before a state are those that were done so far, and some of its tick.
+
+        They are not where a state was restored: what was taken back by that stands between them.
+        """
+        between = range(self._entry, moment.entries)
+        return self._entry <= moment.entries and all(
+            self.track.entry(k).tick == moment.tick for k in (*between[:1], *between[-1:])
+        )
+
+    def _corrected(self, what: str) -> None:
+        self.corrections += 1
+        if self.corrections == 1:
+            log.warning("tick %d: %s", self.sim.tick, shown(what, 300))
+
+
+def _nothing() -> None:
+    """Is told of nothing."""
+
+
+__all__ = ["Player"]

@@ -1,0 +1,328 @@
+"""A recording in memory, to go to any moment of it: its states, the changes between them, its maps and models, and what happened.
+
+The file is read once. States are kept as keyframes and deltas, one a second as the recorder writes them; changes as the bytes of their
+entries, which are read when they are needed.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Final, NamedTuple
+
+from botyard.errors import RecordingError, StateError
+from botyard.formats.budget import Budget, Meter
+from botyard.formats.registry import check_world
+from botyard.model.scene import Scene
+from botyard.model.world import PlacedRobot, World
+from botyard.names import shown
+from botyard.recording import frames
+from botyard.recording.codec import Model, decode_entry
+from botyard.recording.comparing import state_digest, tick_of
+from botyard.recording.own import EVENTS, JOURNAL, STATES, unpack_bytes, unpack_json
+from botyard.recording.proof import Beginning, beginning, first_state
+from botyard.recording.reader import Message, Reader
+from botyard.sim.journal import AddBox, AddRobots, Claim, Describe, Entry, RemoveRobots, ReplaceScene, Restore, Submit
+
+FRAMES_PER_KEYFRAME: Final = 32
+"""Frames from one keyframe to the next: to go to a moment, half of them are put together on average."""
+MAX_MARKS: Final = 2000
+"""Most events that are kept: of more, every second one of the kind that is most frequent goes."""
+MAX_NAMED: Final = 3
+"""Robots that the text of an event names; of more, it says how many."""
+SILENCE_S: Final = 5.0
+"""Commands are an event where nobody has commanded anything for so long before, simulated s; so are stalls of a robot."""
+ROSOUT: Final = "/rosout"
+WARN: Final = 30
+"""Level of warnings in messages of `ROSOUT`."""
+_LEVEL_AT: Final = 12
+_U32: Final = struct.Struct("<I")
+_READ: Final = tuple(
+    kind.__name__.encode() for kind in (AddRobots, AddBox, Describe, ReplaceScene, Restore, Claim, RemoveRobots)
+)
+"""Changes that are read with the file: they bring maps and models, or are events."""
+_COMMAND: Final = Submit.__name__.encode()  # of many bodies, too
+Progress = Callable[[float], None]
+
+
+class Mark(NamedTuple):
+    """An event: simulated time, s; its kind; a line of text.
+
+    Kinds: ``stall``, ``client``, ``map``, ``command``, ``robot``, ``branch``, ``warning``, ``error``.
+    """
+
+    time: float
+    kind: str
+    text: str
+
+
+class Moment(NamedTuple):
+    """A recorded state.
+
+    Attributes
+    ----------
+    tick : int
+        Steps done.
+    time : float
+        Simulated time, s.
+    entries : int
+        Changes that were made before it.
+    scene : int
+        Its map: index of `Track.scenes`.
+    digest : int
+        `Simulation.digest` of it.
+    """
+
+    tick: int
+    time: float
+    entries: int
+    scene: int
+    digest: int
+
+
+@dataclass(slots=True)
+class Track:
+    """A recording.
+
+    Attributes
+    ----------
+    start : Beginning
+        What the run begins with.
+    step : float
+        Simulated time of a step, s.
+    moments : list of Moment
+        All states, oldest first; ticks never go back.
+    entries : list of bytes
+        All changes, in their order; see `entry`.
+    scenes, models : list
+        All maps, and the models that come later.
+    marks : list of Mark
+        What happened, oldest first.
+    problems : list of str
+        What could not be read.
+    """
+
+    start: Beginning
+    step: float
+    moments: list[Moment] = field(default_factory=list)
+    entries: list[bytes] = field(default_factory=list)
+    scenes: list[Scene] = field(default_factory=list)
+    models: list[Model] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    frames: list[bytes] = field(default_factory=list)
+    budget: Budget = field(default=Budget(), repr=False)
+
+    @property
+    def begin(self) -> int:
+        """The first tick."""
+        return self.moments[0].tick
+
+    @property
+    def end(self) -> int:
+        """The last tick."""
+        return self.moments[-1].tick
+
+    def before(self, tick: int) -> int:
+        """Index of the last state at a tick or before it; the first one if there is none."""
+        return max(0, bisect_right(self.moments, tick, key=lambda moment: moment.tick) - 1)
+
+    def state(self, index: int) -> bytes:
+        """A state. StateError: it is damaged."""
+        first = index
+        while not frames.is_keyframe(self.frames[first]):
+            first -= 1
+        state: bytes | None = None
+        for frame in self.frames[first : index + 1]:
+            state = frames.decode(frame, state)
+        assert state is not None
+        return state
+
+    def entry(self, index: int) -> Entry:
+        """A change. RecordingError: it cannot be read."""
+        return decode_entry(self.entries[index], self.budget)
+
+
+def read_track(path: str | PathLike[str], budget: Budget = Budget(), progress: Progress = lambda part: None) -> Track:
+    """Read a recording. Of a damaged or unfinished one, all complete chunks are read.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    budget : Budget
+        Limits: ``bytes`` is what states and changes may have together.
+    progress : callable
+        Called with the part of the file that was read, 0 to 1.
+
+    Raises
+    ------
+    RecordingError
+        It cannot be read, is larger than the budget allows, or has no states.
+    """
+    with Reader(path, budget) as file:
+        first = first_state(file, file.messages((STATES,)))
+        start = beginning(file, first, budget)
+        return _Maker(file, start, budget).make(progress)
+
+
+class _Maker:
+    """Reads the file."""
+
+    def __init__(self, file: Reader, start: Beginning, budget: Budget) -> None:
+        self._file, self._budget = file, budget
+        self._track = Track(start, start.setup.step, scenes=[start.scene], budget=budget)
+        self._meter = Meter(budget, file.path, RecordingError)
+        self._state: bytes | None = None
+        self._decoded: bytes | None = None
+        self._since_keyframe = 0
+        self._commanded = -SILENCE_S
+        self._stalled: dict[str, float] = {}
+        self._handlers: dict[str, Callable[[Message], None]] = {
+            STATES: self._take_state, JOURNAL: self._take_entry, EVENTS: self._take_event, ROSOUT: self._take_line,
+        }  # fmt: skip
+
+    def make(self, progress: Progress) -> Track:
+        """Read all."""
+        track, last = self._track, self._file.chunks[-1].at if self._file.chunks else 1
+        for chunk, messages in self._file.by_chunk(tuple(self._handlers)):
+            progress(chunk.at / last)
+            for message in messages:
+                try:
+                    self._handlers[message.channel.topic](message)
+                except (RecordingError, StateError) as error:
+                    self._file.note(f"{message.channel.topic} at {message.time / 1e9:g} s: {error}")
+        if not track.moments:
+            raise self._file.error("there is no state in it that can be read")
+        track.problems = list(self._file.problems)
+        return track
+
+    def _take_state(self, message: Message) -> None:
+        track = self._track
+        try:
+            state = frames.decode(unpack_bytes(message.data), self._state)
+        except (RecordingError, StateError):
+            self._state = None
+            raise
+        self._state = state
+        tick = tick_of(state, self._budget)
+        if track.moments and tick < track.moments[-1].tick:  # a state was restored: what was before is taken back
+            self._drop_from(tick)
+        last = self._decoded if track.moments and self._since_keyframe < FRAMES_PER_KEYFRAME else None
+        frame = frames.encode(state, last)
+        self._since_keyframe = 1 if frames.is_keyframe(frame) else self._since_keyframe + 1
+        self._decoded = state
+        self._meter.add("bytes", len(frame))
+        track.frames.append(frame)
+        moment = Moment(
+            tick, tick * track.step, len(track.entries), len(track.scenes) - 1, state_digest(state, self._budget)
+        )
+        track.moments.append(moment)
+
+    def _drop_from(self, tick: int) -> None:
+        track = self._track
+        while track.moments and track.moments[-1].tick >= tick:
+            track.moments.pop()
+            track.frames.pop()
+        time = tick * track.step
+        track.marks = [mark for mark in track.marks if mark.time <= time]
+        self._note(time, "branch", "the world has gone on from here")
+        self._since_keyframe = FRAMES_PER_KEYFRAME
+
+    def _take_entry(self, message: Message) -> None:
+        data, time = unpack_bytes(message.data), message.time / 1e9
+        self._meter.add("bytes", len(data))
+        if any(name in data for name in _READ):
+            self._take_change(decode_entry(data, self._budget), time)
+        elif _COMMAND in data:
+            if time - self._commanded >= SILENCE_S:
+                entry = decode_entry(data, self._budget)
+                name = getattr(entry.change, "name", "")
+                self._note(time, "command", f"{shown(name, 40) or 'robots'}: commands of {shown(entry.source, 40)}")
+            self._commanded = time
+        self._track.entries.append(data)
+
+    def _take_change(self, entry: Entry, time: float) -> None:
+        track, change = self._track, entry.change
+        if isinstance(change, AddRobots):
+            placed = [
+                PlacedRobot(spec=change.spec, name=n, pose=p) for n, p in zip(change.names, change.poses, strict=False)
+            ]
+            check_world(
+                World(scene=Scene(), robots=tuple(placed)), Meter(self._budget, self._file.path, RecordingError)
+            )
+            track.models.append(change.spec)
+            self._note(time, "robot", f"{listed(change.names)} added")
+        elif isinstance(change, RemoveRobots):
+            self._note(time, "robot", f"{listed(change.names)} removed")
+        elif isinstance(change, AddBox):
+            track.models.append(change.box)
+        elif isinstance(change, Restore):
+            track.models += [one for one in change.described if isinstance(one, Model)]
+        elif isinstance(change, Describe):
+            track.models.append(change.described)
+        elif isinstance(change, ReplaceScene):
+            check_world(World(scene=change.scene), Meter(self._budget, self._file.path, RecordingError))
+            track.scenes.append(change.scene)
+            track.models += change.scene.boxes
+            self._note(time, "map", f"map {shown(change.scene.name, 60)}" if change.scene.name else "no map")
+        elif isinstance(change, Claim):
+            self._note(
+                time,
+                "client",
+                f"{shown(change.robot, 40)} is {'commanded by' if change.on else 'left by'} {shown(entry.source, 40)}",
+            )
+
+    def _take_event(self, message: Message) -> None:
+        said = unpack_json(message.data)
+        what, robots = said.get("event"), said.get("robots")
+        if what == "stall" and isinstance(robots, list):
+            robots = [name for name in map(str, robots[:MAX_MARKS]) if self._stalls(name, message.time / 1e9)]
+        if what == "stall" and robots:
+            self._note(message.time / 1e9, "stall", f"{listed(robots)} {'stalls' if len(robots) == 1 else 'stall'}")
+        elif what in ("lost", "gap"):
+            self._note(message.time / 1e9, "warning", "the recorder had to leave something out")
+
+    def _stalls(self, name: str, time: float) -> bool:
+        """Whether a robot that stalls is an event: it has not stalled lately."""
+        before, self._stalled[name] = self._stalled.get(name, -SILENCE_S), time
+        return not 0.0 <= time - before < SILENCE_S
+
+    def _take_line(self, message: Message) -> None:
+        data = message.data
+        if len(data) <= _LEVEL_AT or data[_LEVEL_AT] < WARN:
+            return
+        texts, at = list[str](), _LEVEL_AT + 1
+        for _ in range(2):  # the node's name, the text
+            at = 4 + (at - 4 + 3) // 4 * 4
+            if at + _U32.size > len(data):
+                return
+            size = _U32.unpack_from(data, at)[0]
+            texts.append(data[at + _U32.size : at + _U32.size + max(size - 1, 0)].decode("utf-8", "replace"))
+            at += _U32.size + size
+        self._note(message.time / 1e9, "warning" if data[_LEVEL_AT] == WARN else "error", shown(texts[1], 200))
+
+    def _note(self, time: float, kind: str, text: str) -> None:
+        track = self._track
+        track.marks.append(Mark(time, kind, text))
+        if len(track.marks) > MAX_MARKS:
+            often, kept, of_kind = Counter(mark.kind for mark in track.marks).most_common(1)[0][0], list[Mark](), 0
+            for mark in track.marks:
+                of_kind += mark.kind == often
+                if mark.kind != often or of_kind % 2:
+                    kept.append(mark)
+            track.marks = kept
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a sentence."""
+    found: Sequence[str] = tuple(names)
+    more = len(found) - MAX_NAMED
+    return ", ".join(shown(name, 40) for name in found[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+__all__ = ["Mark", "Moment", "Track", "listed", "read_track"]
