@@ -148,7 +148,7 @@ def test_the_command_line_says_it_by_its_status(tmp_path: Path, capsys: pytest.C
     assert (code, out) == (2, "") and "bad.mcap" in err
     code, out, err = call("replay", str(tmp_path / "none.mcap"), "--resimulate", capsys=capsys)
     assert code == 2 and "none.mcap: No such file" in err
-    code, out, err = call("replay", str(good), capsys=capsys)
+    code, out, err = call("replay", str(good), "--info", capsys=capsys)
     assert code == 0 and "/botyard/states" in out and "simulated time: 0.000 s to 2.000 s" in out
 
 

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import logging
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,7 @@ async def open_interfaces(
     o: RunOptions,
     ports: Mapping[RobotPortServer, int],
     kept: Sequence[Any] = (),
+    rest: Collection[str] = (),
 ) -> Run:
     """Register all interfaces, and start those that the options ask for, until the stack is left.
 
@@ -140,6 +141,8 @@ async def open_interfaces(
     ----------
     ports, kept
         See `Run`.
+    rest : collection of str
+        Interfaces that are not started yet.
     """
     if not is_loopback(o.bind_to_address):
         logging.getLogger("botyard").warning(
@@ -161,7 +164,7 @@ async def open_interfaces(
         from botyard.servers.metrics import TimingLog
 
         stack.callback(TimingLog(parts.yard, o.log_timing_stats).close)
-    await begin_interfaces(stack, run)
+    await begin_interfaces(stack, run, rest)
     return run
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from botyard.app.builtin import NO_WISH, WISHES
@@ -34,8 +34,10 @@ def _switch(interface: Interface, given: Mapping[str, Any], run: Run) -> Switch:
     return PumpService(interface, options, options.get("port", interface.port), run.parts).switch()
 
 
-async def begin_interfaces(stack: contextlib.AsyncExitStack, run: Run) -> Mapping[str, Switch]:
-    """Register all interfaces, and start those that are asked for, until the stack is left.
+async def begin_interfaces(
+    stack: contextlib.AsyncExitStack, run: Run, rest: Collection[str] = ()
+) -> Mapping[str, Switch]:
+    """Register all interfaces, and start those that are asked for but for those in `rest`, until the stack is left.
 
     Raises
     ------
@@ -52,7 +54,7 @@ async def begin_interfaces(stack: contextlib.AsyncExitStack, run: Run) -> Mappin
         if interface.command or not wish.is_offered(o):
             continue
         _register(stack, yard, name, _switch(interface, given.get(name, {}), run))
-        asked += [name] if wish.is_asked(o) else []
+        asked += [name] if wish.is_asked(o) and name not in rest else []
     others = {i.name: i for i in plug_ins()} | {n: find_interface(n) for n in given if n not in BUILT_IN}
     for name, interface in others.items():
         try:

@@ -1,33 +1,177 @@
-"""``botyard replay``: what a recording holds, and the proof that its run comes out again."""
+"""``botyard replay``: shows a recording, says what is in it, or proves that its run comes out again."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import logging
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from botyard.app.options import AMBF, OPTIONS, PAGE, ROS, RunOptions
+from botyard.cli import interrupts
+from botyard.cli.logs import set_up_logging
 from botyard.cli.options import max_read_option
+from botyard.cli.runoptions import parameter
 from botyard.errors import ExitCode
 from botyard.formats.budget import Budget
 from botyard.names import shown
+from botyard.waits import telling
+
+if TYPE_CHECKING:
+    from botyard.recording.player import Player
 
 PROGRESS_S = 1.0
 """Wall time between two lines of progress at a terminal, s."""
+_NOT_HERE: Final = frozenset({"history", "start_dialog", "localization", "ros_map", "cmd_vel_timeout"})
+_MORE: Final = frozenset(
+    {
+        "port",
+        "bind_to_address",
+        "read_only",
+        "interface",
+        "log_file",
+        "log_format",
+        "verbose",
+        "less_verbose",
+        "json",
+        "metrics_port",
+    }
+)
+SHOWN: Final = tuple(
+    name
+    for name, one in OPTIONS.items()
+    if (one.section in (PAGE, ROS, AMBF) and name not in _NOT_HERE) or name in _MORE
+)
+"""Options of ``botyard run`` that this command has, too."""
+REST: Final = frozenset({"pioneer", "discovery"})
+"""Interfaces that are served by default, but not of recordings."""
 
 
-@click.command("replay")
+def with_run_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give the command the options of a run that it has."""
+    for name in reversed(SHOWN):
+        function = parameter(OPTIONS[name])(function)
+    return function
+
+
+@click.command("replay", context_settings={"help_option_names": ["-h", "--help", "-help"], "max_content_width": 110})
 @click.argument("file", metavar="FILE")
 @click.option(
     "--resimulate", "again", is_flag=True,
     help="Do the run again from its first state and its journal, and compare every digest and state. "
     "Status 0: all are equal; 1: one differs, and it is said which; 2: the recording cannot be read.",
 )  # fmt: skip
+@click.option("--info", is_flag=True, help="Say what is in the file, and show nothing.")
+@click.option("--pioneer", is_flag=True, help="Give the robots their ports of the Pioneer protocol (--port).")
+@click.option(
+    "--speed", type=click.FloatRange(0.01, 1000.0), default=1.0, show_default=True, help="Simulated per wall time."
+)
+@click.option("--loop", is_flag=True, help="Begin again at the end.")
+@click.option("--paused", is_flag=True, help="Stand still at first.")
 @max_read_option
-def command(file: str, again: bool, max_read: tuple[str, ...]) -> int:
-    """Say what is in a recording of --record, or do its run again."""
+@with_run_options
+def command(
+    file: str,
+    again: bool,
+    info: bool,
+    pioneer: bool,
+    speed: float,
+    loop: bool,
+    paused: bool,
+    max_read: tuple[str, ...],
+    **options: Any,
+) -> int:
+    """Show a recording on the page, with a time line; and, if asked, on ports of ROS and others. Or say what is in it, or prove it."""
     budget = Budget().raised(max_read)
-    return _resimulate(file, budget) if again else _describe(file, budget)
+    if again:
+        return _resimulate(file, budget)
+    if info:
+        return _describe(file, budget)
+    from botyard.app.checks import check_options
+
+    o = RunOptions(**options, history=0.0, no_network_discovery=not pioneer)
+    check_options(o)
+    interrupts.terminate_too()
+    logs = set_up_logging(verbose=o.verbose, quiet=o.less_verbose, file=o.log_file, form=o.log_format)
+    try:
+        player = _player(file, budget)
+        player.loop = loop
+        return interrupts.run_loop(_show(player, file, o, pioneer, speed, paused))
+    finally:
+        logs.close()
+
+
+def _player(file: str, budget: Budget) -> Player:
+    """Read a recording. RecordingError: it cannot be read, or its first state cannot be restored."""
+    from botyard.cli.warmup import warm_up_with_progress
+    from botyard.errors import BotyardError, RecordingError
+    from botyard.recording.player import Player
+    from botyard.recording.track import read_track
+
+    warm_up_with_progress(masses=False)
+    with telling(f"reading {file}"):
+        track = read_track(file, budget)
+    for problem in track.problems:
+        logging.getLogger("botyard").warning("%s: %s", shown(file), shown(problem, 500))
+    try:
+        return Player(track)
+    except RecordingError:
+        raise
+    except BotyardError as error:
+        raise RecordingError(f"its first state cannot be restored: {error}", file) from None
+
+
+async def _show(player: Player, file: str, o: RunOptions, pioneer: bool, speed: float, paused: bool) -> int:
+    """Serve it until told to end."""
+    import asyncio
+
+    from botyard.app.assembly import assemble, open_interfaces
+    from botyard.interfaces.page.recorded import RecordingLine
+    from botyard.model.world import Settings, World
+    from botyard.servers.throttledlog import watch_over
+
+    log, sim = logging.getLogger("botyard"), player.sim
+    watch_over(asyncio.get_running_loop(), log)
+    parts = assemble(sim, World(scene=sim.scene, settings=Settings(step=sim.dt)), o, None)
+    parts.control.shows_recording = True
+    parts.yard.is_serving = pioneer
+    parts.hub.set_speed(speed)
+    player.ended = parts.hub.pause
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            parts.yard.adopt()
+            doors = await open_interfaces(stack, parts, o, {}, rest=() if pioneer else REST)
+            url = None
+            if not o.no_gui:
+                from botyard.cli.page import greet
+
+                page = doors.page()
+                page.desk.timeline = RecordingLine(player, parts.hub, parts.control, Path(file).name)
+                greet(stack, page, parts.yard, o, False, lambda: "")
+                url = page.url
+            interrupts.ready(parts.hub.stop)
+            if paused:
+                parts.hub.pause()
+            print(_ready(player, file, url, o.json), flush=True)
+            return await parts.hub.run()
+        finally:
+            parts.close()
+            await asyncio.sleep(0)  # let the last bytes go
+    raise AssertionError  # the stack swallows no exception
+
+
+def _ready(player: Player, file: str, page: str | None, as_json: bool) -> str:
+    """The line that says that everything is there."""
+    if as_json:
+        return json.dumps({"ready": True, "recording": file, "begin": player.begin, "end": player.end, "page": page})
+    where = f"\npage: {page}" if page else ""
+    return f"botyard ready: {shown(file)}, simulated time {player.begin:g} s to {player.end:g} s{where}"
 
 
 def _describe(path: str, budget: Budget) -> int:

@@ -40,7 +40,7 @@ def _without_effect(_context: click.Context, parameter: click.Parameter, value: 
         click.echo(f"botyard: warning: {max(parameter.opts, key=len)} has no effect here", err=True)
 
 
-def take_config(context: click.Context, _parameter: click.Parameter, path: str | None) -> str | None:
+def take_config(context: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
     """``--config``: the file's values stand for those that the command line does not give.
 
     Raises
@@ -55,7 +55,7 @@ def take_config(context: click.Context, _parameter: click.Parameter, path: str |
     return path
 
 
-def _parameter(option: Option) -> Callable[[Any], Any]:
+def parameter(option: Option) -> Callable[[Any], Any]:
     """Make the click parameter of an option."""
     if not option.flags:
         return click.argument(option.name, required=False, metavar=option.metavar)
@@ -95,7 +95,7 @@ NO_EFFECT: Final = ("no-menu", "no-messages", "echo-stage-worldfile")
 """Options of AMRISim that have no effect here."""
 
 PARAMETERS: Final[tuple[Callable[[Any], Any], ...]] = (
-    *map(_parameter, OPTIONS.values()),
+    *map(parameter, OPTIONS.values()),
     *(
         click.option(
             f"--{name}",

@@ -22,6 +22,7 @@ T = TypeVar("T")
 log = logging.getLogger("botyard.control")
 
 READ_ONLY: Final = "the world is read-only"
+RECORDED: Final = "a recording is shown: nothing in it can be changed"
 EXIT_DENIED: Final = "not obeyed from another machine (--allow-client-exit)"
 
 
@@ -68,6 +69,8 @@ class Control(Site):
         super().__init__(sim)
         self.read_only = read_only
         self.allow_exit = allow_exit
+        self.shows_recording = False
+        """The world is that of a recording: nobody changes it, not even the user."""
         self.undoing = self._undoing = Undoing()
         self._listeners = Listeners[Done](log, "operations")
 
@@ -76,6 +79,8 @@ class Control(Site):
     def denial(self, caller: Caller, operation: type[Operation[Any]] | Level) -> str:
         """Reason why a caller may not do an operation, or anything of a level; empty if it may."""
         level = operation if isinstance(operation, Level) else operation.level
+        if self.shows_recording and not isinstance(operation, Level) and not operation.in_recordings:
+            return RECORDED
         if self.read_only and not caller.is_user and level > Level.DRIVE:
             return READ_ONLY if caller.level > Level.WATCH else f"{caller} may only look on"
         if caller.level >= level or (level is Level.OWN and self.allow_exit and caller.level >= Level.CHANGE):

@@ -30,6 +30,7 @@ class TakeRobot(Operation[Port]):
     robot: str = argument(name)
     level = Level.DRIVE
     settles = False
+    in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Port:
         """Carry it out."""

@@ -44,12 +44,15 @@ class Operation(Generic[T_co]):
         Level of its line in the audit log: INFO for what people want to read later, DEBUG for what happens many times a second.
     settles : bool
         While the simulation is paused, the commands that it has queued take effect at once.
+    in_recordings : bool
+        It can be done while a recording is shown, because it changes nothing in the world.
     """
 
     level: ClassVar[Level] = Level.CHANGE
     tells: ClassVar[str] = ""
     audit: ClassVar[int] = logging.DEBUG
     settles: ClassVar[bool] = True
+    in_recordings: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

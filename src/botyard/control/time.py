@@ -39,6 +39,7 @@ class Pause(Operation[None]):
 
     settles = False
     tells = "readers of /clock and of states see that time stands still"
+    in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""
@@ -51,6 +52,7 @@ class Resume(Operation[None]):
     """Resume the simulation."""
 
     settles = False
+    in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""
@@ -64,6 +66,7 @@ class Step(Operation[None]):
 
     steps: int = argument(count(1, MAX_STEPS), 1)
     settles = False
+    in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""
@@ -80,6 +83,7 @@ class StepNow(Operation[Future[None]]):
     steps: int = argument(count(1, MAX_STEPS), 1)
     progress: Callable[[int], bool] | None = argument(optional(function), None)
     settles = False
+    in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Future[None]:
         """Carry it out. NotNowError if not paused, or in the future if the simulation is resumed or stopped meanwhile."""
@@ -95,6 +99,7 @@ class SetSpeed(Operation[None]):
 
     speed: float = argument(speed)
     settles = False
+    in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""
@@ -107,6 +112,7 @@ class HoldTime(Operation[None]):
 
     steps: int | None = argument(optional(count(0, 65535)))
     settles = False
+    in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""
@@ -125,6 +131,7 @@ class Throttle(Operation[None]):
     clock: bool = argument(boolean)
     skips: int = argument(count(0, 2**32 - 1))
     settles = False
+    in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""

@@ -49,6 +49,7 @@ class FreeMaps(Operation[None]):
 
     audit = logging.INFO
     settles = False
+    in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""
@@ -106,6 +107,7 @@ class WritePicture(Operation[Future[Path]]):
     picture: str = argument(text(1000), "")
     audit = logging.INFO
     settles = False
+    in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
         """Carry it out. WorldError if there were too many, or if one is being drawn."""
@@ -122,6 +124,7 @@ class SwitchInterface(Operation[Future[None]]):
 
     interface: str = argument(text(200))
     on: bool = argument(boolean)
+    in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Future[None]:
         """Carry it out. WorldError: there is none of that name; PortError: it cannot be started."""
@@ -158,6 +161,7 @@ class RotateLog(Operation[None]):
     """Begin a new log file."""
 
     settles = False
+    in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out. WorldError: the log goes to no file, or one was begun a moment ago."""
@@ -179,6 +183,7 @@ class Exit(Operation[None]):
     audit = logging.WARNING
     settles = False
     tells = "clients are disconnected"
+    in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""

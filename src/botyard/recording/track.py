@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Final, NamedTuple
 
-from botyard.errors import RecordingError, StateError
+from botyard.errors import BudgetError, RecordingError, StateError
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.registry import check_world
 from botyard.model.scene import Scene
@@ -194,6 +194,8 @@ class _Maker:
             for message in messages:
                 try:
                     self._handlers[message.channel.topic](message)
+                except BudgetError:
+                    raise
                 except (RecordingError, StateError) as error:
                     self._file.note(f"{message.channel.topic} at {message.time / 1e9:g} s: {error}")
         if not track.moments:
