@@ -69,6 +69,11 @@ def test_string_arguments_round_trip(text: str) -> None:
     assert packet.string() == text
 
 
+def test_a_long_string_argument_is_cut() -> None:
+    (packet,) = Parser().receive(command(81, b"x" * 300))
+    assert packet.string() == "x" * (MAX_DATA - 4)
+
+
 def test_missing_arguments_are_zero() -> None:
     packet = Packet(11, b"")
     assert (packet.integer(), packet.string(), packet.byte_pair(), packet.has_argument) == (0, "", (0, 0), False)

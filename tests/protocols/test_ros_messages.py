@@ -131,6 +131,15 @@ def test_echoes_of_the_sonar_ring_have_a_frame_of_their_own_with_rosaria_only(pr
     assert frames <= {"sonar", "base_link", "base_footprint"}
 
 
+@pytest.mark.parametrize("th", [0.0, 0.5, -2.0, math.pi])
+def test_a_pose_of_a_device_has_the_quaternion_of_its_heading(th: float) -> None:
+    """A turn about z by th is (cos th/2, 0, 0, sin th/2)."""
+    pose = TYPES.made("geometry_msgs/PoseStamped", {"pose": Pose(1.0, -2.0, th)}).pose
+    assert (pose.position.x, pose.position.y, pose.position.z) == (1.0, -2.0, 0.0)
+    turn = pose.orientation
+    assert (turn.w, turn.x, turn.y, turn.z) == pytest.approx((math.cos(th / 2), 0.0, 0.0, math.sin(th / 2)), abs=1e-15)
+
+
 def test_points_of_a_cloud_are_three_floats_that_follow_each_other() -> None:
     """sensor_msgs/PointField: FLOAT32 is 7."""
     points = np.array([[1.0, 2.0, 3.0], [-4.0, 5.5, 0.25]], np.float32)

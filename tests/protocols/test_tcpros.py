@@ -665,6 +665,22 @@ def test_registrations_have_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert master.call("registerService", ("/q", "/s", "rosrpc://h:1", "http://q:1/"))[0] == 1
 
 
+def test_a_node_that_begins_anew_elsewhere_has_nothing_of_before() -> None:
+    """Registrations of other nodes of the same topics and services stay."""
+    master = Master(URI)
+    for node, uri in (("/one", "http://one:1/"), ("/other", "http://other:1/")):
+        for method, name in (("registerPublisher", "/a"), ("registerPublisher", "/b"), ("registerSubscriber", "/a")):
+            assert master.call(method, (node, name, "a/B", uri))[0] == 1
+        assert master.call("registerService", (node, f"/serve{node}", f"rosrpc://{node[1:]}:2", uri))[0] == 1
+    assert master.call("registerPublisher", ("/one", "/c", "a/B", "http://one:9/"))[0] == 1
+    publishers, subscribers, services = master.call("getSystemState", ("/n",))[2]
+    assert sorted(publishers) == [["/a", ["/other"]], ["/b", ["/other"]], ["/c", ["/one"]]]
+    assert subscribers == [["/a", ["/other"]]]
+    assert services == [["/serve/other", ["/other"]]]
+    assert master.call("lookupNode", ("/n", "/one"))[2] == "http://one:9/"
+    assert ("http://one:1/", "shutdown") in [(notice.uri, notice.method) for notice in master.notices]
+
+
 def test_one_bad_address_poisons_nothing() -> None:
     master = Master(URI)
     master.call("registerSubscriber", ("/listener", "/t", "a/B", "http://listener:1/"))

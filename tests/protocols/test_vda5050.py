@@ -77,6 +77,18 @@ def test_what_is_wrong_is_named(path: str, value: Any, text: str) -> None:
     assert caught.value.kind == "validationError"
 
 
+@given(st.lists(st.booleans(), min_size=1, max_size=6))
+def test_the_base_comes_before_the_horizon(released: list[bool]) -> None:
+    places = tuple(Node(f"n{i}", 2 * i, on, 1.0 * i, 0.0) for i, on in enumerate(released))
+    given_order = Order("o1", 0, places, tuple(f"e{i}" for i in range(len(places) - 1)))
+    data = json.dumps(order_message(AGV, 1, given_order)).encode()
+    if released[0] and released == sorted(released, reverse=True):
+        assert parse_order(data) == given_order
+    else:
+        with pytest.raises(OrderError, match=r"order\.nodes: expected the base first and the horizon after it"):
+            parse_order(data)
+
+
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_nothing_else_is_raised(data: bytes) -> None:
     with pytest.raises(OrderError):
