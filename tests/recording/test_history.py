@@ -21,6 +21,7 @@ from botyard.recording import history as history_module
 from botyard.sim.journal import Entry, Restore
 from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Simulation, employ
+from botyard.sim.state import sealed
 
 ROOM = np.array([[0, 0, 16, 0], [16, 0, 16, 10], [16, 10, 0, 10], [0, 10, 0, 0]], float)
 OTHER = Scene(
@@ -148,11 +149,24 @@ def test_only_so_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
             sim.history.keep(**bad)  # type: ignore[arg-type]
 
 
+def test_maps_that_are_not_there_any_more_count() -> None:
+    sim = world()
+    sim.history.keep(megabytes=1.0)
+    for k in range(40):
+        sim.replace_scene(Scene(name=f"map {k}", segments=np.repeat(ROOM, 1000, axis=0) + k))
+        sim.step(4)
+    kept = {sim.history.look(moment.time).scene.name for moment in sim.history.moments}
+    assert 4 <= len(kept) <= 1 + 1e6 / (4000 * 4 * 8) and f"map {k}" in kept
+
+
 def test_a_short_step_is_not_kept_each_time() -> None:
     sim = Simulation(step=0.01)
     sim.history.keep()
     sim.step(100)
     assert [m.tick for m in sim.history.moments] == [0, 20, 40, 60, 80, 100]
+    sim.add_robots("amigo", [(k, 0, 0) for k in range(21)])
+    sim.step(200)
+    assert [m.tick for m in sim.history.moments][6:] == [120, 170, 220, 270]
 
 
 def test_a_world_that_cannot_be_saved_says_so_and_goes_on() -> None:
@@ -261,3 +275,12 @@ def test_a_branch_is_in_the_journal() -> None:
     assert [e.tick for e in told if isinstance(e.change, Restore)] == [30]
     *_, last = resimulate(twin, told, sim.tick)
     assert last == sim.digest() and sim.scene.name == "room" == twin.scene.name
+
+
+def test_a_moment_is_the_state_but_for_its_checksum() -> None:
+    sim = world()
+    sim.robots["ann"].command(v=0.3)
+    sim.step(7)
+    assert sealed(sim.save_moment(3)) == sim.save_state() != sim.save_moment(3)
+    with pytest.raises(StateError, match="checksum"):
+        sim.restore(sim.save_moment(3))

@@ -21,15 +21,16 @@ from botyard.recording import frames
 from botyard.sim.branching import is_same_map
 from botyard.sim.history import Moment, make_history
 from botyard.sim.simulation import Simulation
-from botyard.sim.state import rebuild
+from botyard.sim.state import rebuild, sealed
 from botyard.sim.statehead import IN_ROSTER
 
 MINUTES: Final = 10.0
 """Simulated time that is kept, min …"""
 MEGABYTES: Final = 200.0
 """… in at most so much memory, 10⁶ bytes; what comes first counts."""
-MIN_PERIOD_S: Final = 0.2
-"""Shortest simulated time between two moments, s; it is what bounds the cost of a step."""
+FEW_ROBOTS: Final = 20
+PERIOD_S, LONG_PERIOD_S = 0.2, 0.5
+"""Simulated time from one moment to the next, s, with at most `FEW_ROBOTS` and with more: a longer one costs less time and memory."""
 FRAMES_PER_KEYFRAME: Final = 32
 """Frames from one keyframe to the next: to look at a moment, half of them are put together on average."""
 
@@ -68,11 +69,13 @@ class History(Handle):
         self._sim = sim
         self._parts: deque[_Part] = deque()
         self._before: bytes | None = None
+        self._count = 0
+        """Number of the latest state, by which a delta knows the one before."""
         self._end: Callable[[], None] = _nothing
         self._limits = (0.0, 0.0)
         self._roster = -1
         self._next = 0
-        self._every = 1
+        self._map_bytes = 0
         self.problem = ""
         self.size = 0
 
@@ -97,7 +100,6 @@ class History(Handle):
         megabytes = arguments.number(megabytes, "megabytes", low=0.0, above=True, unit="MB")
         is_new = not self.is_on
         self._limits = (60.0 * minutes, 1e6 * megabytes)
-        self._every = max(1, round(MIN_PERIOD_S / self._sim.dt))
         if is_new:
             self._end = self._sim.after_step(self._stepped)
             self._next = self._sim.tick
@@ -114,9 +116,15 @@ class History(Handle):
         """Whether moments are kept."""
         return self._limits[0] > 0.0
 
+    @property
+    def _every(self) -> int:
+        """Steps from one moment to the next."""
+        period = PERIOD_S if len(self._sim.robots) <= FEW_ROBOTS else LONG_PERIOD_S
+        return max(1, round(period / self._sim.dt))
+
     def _clear(self) -> None:
         self._parts.clear()
-        self._before, self.size = None, 0
+        self._before, self.size, self._map_bytes = None, 0, 0
 
     # -- what is kept
 
@@ -129,7 +137,8 @@ class History(Handle):
             return
         self._next = tick + self._every
         try:
-            self._append(self._sim.save_state())
+            self._count += 1
+            self._append(self._sim.save_moment(self._count))
         except StateError as error:
             self.problem = str(error)
         else:
@@ -143,6 +152,7 @@ class History(Handle):
             specs = {id(robot.spec): robot.spec for robot in sim.robots.values()}
             part = _Part(sim.scene, (*specs.values(), *sim.scene.boxes, sim.described))
             self._parts.append(part)
+            self._count_maps()
             self._roster, self._before = revision, None
         frame = frames.encode(state, self._before)
         self._before = state
@@ -156,8 +166,17 @@ class History(Handle):
         """Forget the oldest moments beyond the limits; the last part always stays."""
         seconds, size = self._limits
         latest = self._parts[-1].moments[-1].time
-        while len(self._parts) > 1 and (self.size > size or latest - self._parts[1].moments[0].time >= seconds):
+        while len(self._parts) > 1 and (
+            self.size + self._map_bytes > size or latest - self._parts[1].moments[0].time >= seconds
+        ):
             self.size -= self._parts.popleft().size
+            self._count_maps()
+
+    def _count_maps(self) -> None:
+        """Count the bytes of other maps than the present one, which the world has anyway."""
+        maps = {id(scene.segments): scene for scene in (part.scene for part in self._parts)}
+        maps.pop(id(self._sim.scene.segments), None)
+        self._map_bytes = sum(int(scene.segments.nbytes + scene.points.nbytes) for scene in maps.values())
 
     def _drop_from(self, tick: int) -> None:
         """Forget the moments from a tick on."""
@@ -217,7 +236,7 @@ class History(Handle):
         for frame in part.frames[: part.moments.index(moment) + 1]:
             state = frames.decode(frame, state)
         assert state is not None
-        return part, state
+        return part, sealed(state)
 
     def look(self, time: float, other: Simulation | None = None) -> Simulation:
         """The world as it was at the last moment at a time, s, or before it: a simulation beside this one, to look around in.
@@ -283,4 +302,13 @@ def _make(sim: Simulation) -> History:
     return History(sim)
 
 
-__all__ = ["FRAMES_PER_KEYFRAME", "MEGABYTES", "MINUTES", "MIN_PERIOD_S", "History", "Moment"]
+__all__ = [
+    "FEW_ROBOTS",
+    "FRAMES_PER_KEYFRAME",
+    "LONG_PERIOD_S",
+    "MEGABYTES",
+    "MINUTES",
+    "PERIOD_S",
+    "History",
+    "Moment",
+]

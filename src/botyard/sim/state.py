@@ -7,14 +7,17 @@ simulation with the same map, where the same models are known: seen before in th
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 import msgspec
+import numpy as np
 
 from botyard import arguments
-from botyard.engine.state import columns_of, digest_of, join
+from botyard.engine.state import CHECKSUM, MAGIC, columns_of, digest_of, join
 from botyard.errors import StateError
 from botyard.feed import SAVED
 from botyard.formats.budget import Budget
@@ -60,6 +63,15 @@ class Restorable(Population[R]):
         """
         controllers = controllers_of(self) if arguments.flag(programs, "programs") else []
         return join(msgspec.msgpack.encode(head_of(self, self._known, controllers)), list(columns_of(self.engine)))
+
+    def save_moment(self, number: int) -> bytes:
+        """The bytes of `save_state` with a number (uint64) in place of the checksum, which takes most of the time: for who saves often.
+
+        `sealed` makes a state of them. StateError: see `save_state`.
+        """
+        head = msgspec.msgpack.encode(head_of(self, self._known, controllers_of(self)))
+        columns = [np.ascontiguousarray(column).data for column in columns_of(self.engine)]
+        return b"".join((MAGIC, struct.pack("<I", len(head)), head, *columns, number.to_bytes(CHECKSUM, "little")))
 
     def restore(self, state: bytes, *, programs: bool = True, budget: Budget = Budget()) -> None:
         """Go on from a state of this simulation or of another one with the same map.
@@ -146,6 +158,12 @@ class Restorable(Population[R]):
         return rebuild, parts(self)
 
 
+def sealed(moment: bytes) -> bytes:
+    """The state of `Restorable.save_moment`: with its checksum."""
+    body = moment[:-CHECKSUM]
+    return body + hashlib.blake2b(body, digest_size=CHECKSUM).digest()
+
+
 def _silent(text: str) -> None:
     """Receives warnings while a world is cloned: they were given when it was made."""
 
@@ -195,4 +213,4 @@ def rebuild(
     return sim
 
 
-__all__ = ["Restorable", "parts", "rebuild"]
+__all__ = ["Restorable", "parts", "rebuild", "sealed"]
