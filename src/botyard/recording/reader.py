@@ -25,6 +25,8 @@ MAX_CHUNKS: Final = 2_000_000
 MAX_ATTACHMENTS: Final = 100_000
 MAX_DESCRIPTIONS: Final = 64 * 2**20
 """Most bytes of all schemas, channels and metadata together: they are kept in memory."""
+MAX_DESCRIBED: Final = 262_144
+"""Most of them: each of 65,535 channels and schemas may be described twice."""
 MAX_INDEX: Final = 64 * 2**20
 """Longest record that is neither chunk, attachment nor description, bytes."""
 MAX_UNPACKED: Final = 2**36
@@ -189,7 +191,7 @@ class Reader:
         self.problems: list[str] = []
         self._more_problems = 0
         self._schemas: dict[int, Schema] = {0: Schema(0, "", "", b"")}
-        self._descriptions = 0
+        self._descriptions = self._described = 0
         self._unpacked = self._false = 0
         self._data_checksum = 0
         self._decompressor: Any = None
@@ -282,8 +284,11 @@ class Reader:
             self._attachment(at, size)
         elif op in (Op.HEADER, Op.SCHEMA, Op.CHANNEL, Op.METADATA):
             self._descriptions += size
+            self._described += 1
             if self._descriptions > MAX_DESCRIPTIONS:
                 raise self.error(f"expected at most {MAX_DESCRIPTIONS} bytes of schemas, channels and metadata")
+            if self._described > MAX_DESCRIBED:
+                raise self.error(f"expected at most {MAX_DESCRIBED} schemas, channels and records of metadata")
             self._describe(op, _Fields(memoryview(self._read(at + RECORD.size, size))))
         elif op == Op.FOOTER:
             rest = self._read(behind, len(MAGIC) + 1)
@@ -496,10 +501,17 @@ class Reader:
                 channel = wanted[number]
                 if channel is not None and begin <= time <= end:
                     yield Message(channel, time, sequence, data[at + MESSAGE.size : at + size])
-            elif op in (Op.SCHEMA, Op.CHANNEL) and size <= MAX_DESCRIPTIONS - self._descriptions:
+            elif op in (Op.SCHEMA, Op.CHANNEL) and self._is_news(op, data, at, size):
                 self._descriptions += size
+                self._described += 1
                 self._describe(op, _Fields(memoryview(data)[at : at + size]))
             at += size
+
+    def _is_news(self, op: int, data: bytes, at: int, size: int) -> bool:
+        """Whether a description in a chunk is to be read: many files have the same ones in each chunk."""
+        if size < _U16.size or size > MAX_DESCRIPTIONS - self._descriptions or self._described >= MAX_DESCRIBED:
+            return False
+        return _U16.unpack_from(data, at)[0] not in (self._schemas if op == Op.SCHEMA else self.channels)
 
     def _channel(self, number: int, topics: Collection[str] | None) -> Channel | None:
         channel = self.channels.get(number)

@@ -1,0 +1,99 @@
+"""Every map, world, scenario and example of the repository is recorded and simulated again; each moment of it can be shown."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import botyard
+from botyard.recording import resimulate
+from botyard.recording.player import Player
+from botyard.recording.track import read_track
+from botyard.sim.simulation import Simulation
+from tests.ports import free_port
+from tests.recording.test_codec import WORLDS
+from tests.running import running
+from tests.test_docs import NAMES, example
+from tests.waiting import PATIENCE
+
+ROOT = Path(__file__).resolve().parents[2]
+STEPS = 25
+
+
+def prove(path: Path, steps: int) -> None:
+    """A recording comes out again."""
+    proof = resimulate(path)
+    assert proof.divergence is None, str(proof.divergence)
+    assert proof.steps >= steps and proof.states >= 2 and not proof.notes
+
+
+def check(path: Path, folder: Path) -> None:
+    """A world with its programs, and with a robot if it has none, is recorded while its robots drive and read their sensors."""
+    sim = Simulation.load(path, seed=7)
+    if not any(robot.spec.drive for robot in sim.robots.values()):
+        sim.add_robot("p3dx", "added", lasers=["lms200"])
+    digests: dict[int, int] = {}
+    sim.after_step(lambda _: digests.__setitem__(sim.tick, sim.digest()))
+    recording = folder / "run.mcap"
+    with sim.record(recording, topics=["*"]):
+        for k, robot in enumerate(robot for robot in sim.robots.values() if robot.spec.drive):
+            if robot.name not in sim.programs:
+                robot.command(v=0.2, w=0.1 * k)
+        sim.step(STEPS)
+    prove(recording, STEPS)
+    player = Player(read_track(recording))
+    for tick in (STEPS - 2, 3, STEPS // 2):
+        player.go(tick)
+        assert player.sim.digest() == digests[tick]
+    assert not player.corrections
+
+
+@pytest.mark.parametrize("path", WORLDS)
+def test_every_world(path: str, tmp_path: Path) -> None:
+    check(ROOT / path, tmp_path)
+
+
+@pytest.mark.parametrize("page", NAMES)
+def test_every_example_of_a_format(page: str, tmp_path: Path) -> None:
+    check(example(page, tmp_path), tmp_path)
+
+
+def test_the_example_that_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, serve = tmp_path / "run.mcap", botyard.serve
+
+    @contextmanager
+    def recorded(sim: Simulation, **options: Any) -> Iterator[Any]:
+        with sim.record(path), serve(sim, **options) as running:
+            yield running
+
+    monkeypatch.setattr(botyard, "serve", recorded)
+    runpy.run_path(str(ROOT / "examples/serve.py"))
+    prove(path, 10)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("program", ["drive_pioneer.py", "plain_sockets.py"])
+def test_the_examples_that_drive(program: str, tmp_path: Path) -> None:
+    path, port = tmp_path / "run.mcap", free_port()
+    with running("-m", str(ROOT / "examples/lab.map"), "-r", "p3dx", "-p", str(port), "--record", str(path)) as (
+        process,
+        _,
+    ):
+        where = {"drive_pioneer.py": [f"127.0.0.1:{port}", "2"], "plain_sockets.py": ["127.0.0.1", str(port)]}[program]
+        subprocess.run(
+            [sys.executable, str(ROOT / "examples" / program), *where],
+            capture_output=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+    prove(path, 5)
+    assert any(mark.kind == "client" for mark in read_track(path).marks)
