@@ -42,6 +42,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "discovery": Extra(("zeroconf",), "announce robots by multicast DNS"),
     "drawings": Extra(("ezdxf", "svgelements"), "maps from DXF and SVG drawings"),
     "jit": Extra(("llvmlite", "numba"), "kernels compiled on this machine, where none come with the package"),
+    "movie": Extra(("av",), "movies as MP4"),
     "plots": Extra(("matplotlib",), "Gantt charts of traffic"),
     "tables": Extra(("pyarrow",), "recordings as Parquet and Arrow tables"),
     "traffic": Extra(("shapely",), "traffic on paths in the plane"),

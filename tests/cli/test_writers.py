@@ -205,6 +205,8 @@ ALLOWED = {
     "formats/registry.py": "a temporary folder for the files of an archive",
     "native/build.py": "what a build links, in a temporary folder",
     "servers/aside.py": "a temporary folder for what a process says",
+    "control/undo.py": "names of robots and boxes, not of files",
+    "pictures/movies.py": "what writes MP4 gets a file of safefile",
     "servers/pictures.py": "pictures of clients: never over a file (mode x)",
     "servers/maploading.py": "pictures of clients: never over a file (mode x)",
 }

@@ -99,7 +99,7 @@ def check_options(o: RunOptions) -> None:
 
         check_can_be_written("--record-packets", o.record_packets, force=o.force, begins=BEGINS)
     if o.snapshot is not None:
-        _check_picture(o.snapshot)
+        check_picture("--snapshot", o.snapshot)
 
 
 def check_world(o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: bool) -> bool:
@@ -222,13 +222,14 @@ def check_can_be_written(option: str, name: str | Path | None, *, force: bool = 
     raise CommandLineError(f"{option}: cannot write {path}: {reason}")
 
 
-def _check_picture(name: str) -> None:
+def check_picture(option: str, name: str) -> None:
+    """Check that there is a format of pictures with the suffix of an option's file. CommandLineError: there is none."""
     from PIL import Image
 
     suffix = Path(name).suffix.lower()
     kind = Image.registered_extensions().get(suffix)
     if kind is None or kind not in Image.SAVE:
-        raise CommandLineError(f'--snapshot: cannot write {name}: no format of pictures has the suffix "{suffix}"')
+        raise CommandLineError(f'{option}: cannot write {name}: no format of pictures has the suffix "{suffix}"')
 
 
-__all__ = ["EMBEDDED", "check_can_be_written", "check_options", "check_world"]
+__all__ = ["EMBEDDED", "check_can_be_written", "check_options", "check_picture", "check_world"]

@@ -57,8 +57,8 @@ Examples:
   botyard -m lab.map -R p3at               a robot for every client of port 8101
 
 \b
-Other commands: botyard models | maps | convert | scenario | traffic | discover | drive HOST:PORT | packets | interfaces | doctor |
-warmup
+Other commands: botyard models | maps | convert | scenario | traffic | discover | drive HOST:PORT | packets | replay | export |
+render | snapshot | interfaces | doctor | warmup
 (each has --help); --version
 """
 
@@ -102,7 +102,7 @@ def run(o: RunOptions, context: click.Context) -> int:
     if not o.print_config:
         check_options(o)
     typed = o
-    world, o = _load_world(o, context, remarks.append)
+    world, o = load_world(o, context, remarks.append)
     o = o if o is typed else _with_interfaces(o)
     if o.print_config:
         click.echo(config_text(o, context, world.options, world.scene.source), nl=False)
@@ -180,9 +180,15 @@ def _simulate(
     world: World, o: RunOptions, remarks: list[str], rotate_logs: Callable[[], None] | None, saved: SavedState | None
 ) -> int:
     """Make the simulation and serve it."""
-    log = logging.getLogger("botyard")
     for text in remarks:
-        log.warning("%s", text)
+        logging.getLogger("botyard").warning("%s", text)
+    sim = make_simulation(world, o, saved.tick if saved is not None else 0)
+    return interrupts.run_loop(_serve(sim, world, o, rotate_logs, saved))
+
+
+def make_simulation(world: World, o: RunOptions, begin: int = 0) -> Simulation:
+    """The simulation of a world, without its robots; `begin` steps were done before."""
+    log = logging.getLogger("botyard")
     from botyard.cli.warmup import warm_up_with_progress
     from botyard.sim.simulation import Simulation
 
@@ -213,20 +219,21 @@ def _simulate(
         scene,
         step=step,
         range_step=range_step,
-        begin=saved.tick if saved is not None else 0,
+        begin=begin,
         warn=lambda text: log.warning("%s", text),
         **given,
     )
     sim.describe(described)
-    return interrupts.run_loop(_serve(sim, world, o, rotate_logs, saved))
+    return sim
 
 
-def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], None]) -> tuple[World, RunOptions]:
+def load_world(o: RunOptions, context: click.Context, remark: Callable[[str], None]) -> tuple[World, RunOptions]:
     """The world that the command line names, and the options together with those that the world has of its own."""
     from botyard.codeload import is_code
     from botyard.controllers.registry import is_controller, register
     from botyard.formats.models import folders_without_models, missing_folders
-    from botyard.formats.registry import load_world, with_user_things
+    from botyard.formats.registry import load_world as read_world
+    from botyard.formats.registry import with_user_things
     from botyard.model.scene import Scene
     from botyard.model.world import World
 
@@ -248,7 +255,7 @@ def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], N
 
         return with_user_things(World(scene=map_from_ros(name, o, interrupts.run_loop)), options), o
     with telling(f"reading {name}"):
-        world = load_world(name, options)
+        world = read_world(name, options)
     if not o.stageworld:
         world = with_user_things(world, options)
     if o.stageworld and Path(name).suffix.lower() in (".map", ".yaml", ".yml"):

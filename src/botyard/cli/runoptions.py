@@ -222,6 +222,17 @@ def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def with_some_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give another command's function these options of a run."""
+
+    def give(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in reversed(names):
+            function = parameter(OPTIONS[name])(function)
+        return function
+
+    return give
+
+
 _OF_SETTINGS = frozenset(
     {"seed", "update_sim_time", "duration", "odom_error_mode", "no_error", "sensor_noise", "threads", "fast", "start"}
 )
@@ -265,7 +276,10 @@ def lost_options(context: click.Context) -> list[str]:
 
 
 def _given(context: click.Context, name: str) -> bool:
-    return context.get_parameter_source(name) is not ParameterSource.DEFAULT
+    return context.get_parameter_source(name) not in (
+        None,
+        ParameterSource.DEFAULT,
+    )  # None: it is no option of this command
 
 
 def _long_name(parameter: click.Parameter) -> str:

@@ -114,9 +114,10 @@ class Layer(NamedTuple):
     at: tuple[int, int]
     mask: Image.Image
 
-    def paste(self, image: Image.Image, dx: int = 0, dy: int = 0) -> None:
-        """Put it into a picture, moved by some pixels."""
-        image.paste(self.color[:3], (self.at[0] + dx, self.at[1] + dy), self.mask)
+    def paste(self, image: Image.Image) -> None:
+        """Put it into a picture with transparency (RGBA)."""
+        # of an image, and not of a color: that takes twice the time
+        image.paste(Image.new("RGBA", self.mask.size, self.color[:3]), self.at, self.mask)
 
 
 class Mask:
@@ -191,10 +192,29 @@ class Mask:
         else:
             self._draw.ellipse(box, outline=self._fill(None), width=round(width * self._over))
 
-    def stroke(self, places: Sequence[Point], width: float) -> None:
+    def stroke(self, places: ArrayLike, width: float) -> None:
         """A polyline through places of the picture, pixels."""
-        at = (np.array(places, np.float64).reshape(-1, 2) - self._at) * self._over
+        at = (np.asarray(places, np.float64).reshape(-1, 2) - self._at) * self._over
         self._line(at, width, None)
+
+    def strokes(self, places: Array, begins: Sequence[int], width: float) -> None:
+        """Polylines through places of the picture, pixels: one from each of these places up to the next of them."""
+        at = (places - self._at) * self._over
+        wide = max(1, round(width * self._over))
+        if not self._contains(at):
+            for first, last in pairwise([*begins, len(at)]):
+                self._line(at[first:last], width, None)
+            return
+        flat = at.ravel().tolist()
+        for first, last in pairwise([*begins, len(at)]):
+            if last - first > 1:
+                self._draw.line(flat[2 * first : 2 * last], fill=self._color[3], width=wide)
+
+    def fill(self, places: ArrayLike) -> None:
+        """Fill a polygon whose corners are places of the picture, pixels."""
+        at = (np.asarray(places, np.float64).reshape(-1, 2) - self._at) * self._over
+        if len(at) > 1:
+            self._draw.polygon(at.ravel().tolist(), fill=self._color[3])
 
     def rectangle(self, box: Box) -> None:
         """Fill a rectangle of the picture, pixels."""
@@ -221,7 +241,8 @@ class Mask:
     def _line(self, places: Array, width: float, opacity: int | None) -> None:
         wide = max(1, round(width * self._over))
         if self._contains(places):
-            self._draw.line(places.ravel().tolist(), fill=self._fill(opacity), width=wide, joint="curve")
+            joint = "curve" if wide > 6 else None  # at thin lines nobody sees it
+            self._draw.line(places.ravel().tolist(), fill=self._fill(opacity), width=wide, joint=joint)
             return
         for a, b in pairwise(map(_point, places.tolist())):
             part = clip_line(a, b, self._frame)
@@ -303,10 +324,23 @@ def clip_polygon(corners: Sequence[Point], box: Box) -> list[Point]:
     return left
 
 
-def paste(layers: Iterable[Layer], image: Image.Image, dx: int = 0, dy: int = 0) -> None:
-    """Put layers into a picture, one above the other, moved by some pixels."""
+def paste(layers: Iterable[Layer], image: Image.Image) -> None:
+    """Put layers into a picture, one above the other."""
     for layer in layers:
-        layer.paste(image, dx, dy)
+        layer.paste(image)
+
+
+def merged(layers: Iterable[Layer], width: int, height: int) -> Image.Image:
+    """Layers one above the other, as an image with transparency (RGBA)."""
+    image = Image.new("RGBA", (width, height))
+    for color, at, mask in layers:
+        left, top = max(at[0], 0), max(at[1], 0)
+        seen = mask.crop((left - at[0], top - at[1], min(width - at[0], mask.width), min(height - at[1], mask.height)))
+        if seen.width > 0 and seen.height > 0:
+            part = Image.new("RGBA", seen.size, color[:3])
+            part.putalpha(seen)
+            image.alpha_composite(part, (left, top))
+    return image
 
 
 __all__ = [
@@ -323,6 +357,7 @@ __all__ = [
     "clip_line",
     "clip_polygon",
     "fit",
+    "merged",
     "paste",
     "text",
 ]

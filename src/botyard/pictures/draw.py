@@ -35,7 +35,7 @@ def render_robot(spec: RobotSpec, *, size: int = 400) -> Image.Image:
     colors = theme("light")
     reach = max(spec.radius * 1.6, 0.5)
     view = fit((-reach, -reach, reach, reach), size, 0.0)
-    image = Image.new("RGB", (view.width, view.height), colors.ground[:3])
+    image = Image.new("RGBA", (view.width, view.height), colors.ground)
     ring = spec.sonar
     cones, lines = Mask(view, (*colors.sonar[:3], 40)), Mask(view, colors.sonar)
     for t in ring.transducers if ring else ():
@@ -54,7 +54,7 @@ def render_robot(spec: RobotSpec, *, size: int = 400) -> Image.Image:
         inside.polygon(case)
         edge.line([*case, case[0]])
     paste([*inside.finish(), *edge.finish()], image)
-    return image
+    return image.convert("RGB")
 
 
 def render_still(still: Still, options: PictureOptions | None = None) -> Image.Image:

@@ -38,6 +38,13 @@ def save_picture(image: Image.Image, path: StrPath, *, force: bool = False) -> N
         file.write(data)
 
 
+def mark_as_exif() -> bytes:
+    """The marker as EXIF metadata."""
+    exif = Image.Exif()
+    exif[_SOFTWARE] = MARK
+    return exif.tobytes()
+
+
 def _marker_options(kind: str) -> dict[str, Any]:
     """Options of Pillow's `save` that put the marker into a format's metadata."""
     if kind == "PNG":
@@ -45,9 +52,7 @@ def _marker_options(kind: str) -> dict[str, Any]:
         info.add_text("Software", MARK)
         return {"pnginfo": info}
     if kind in ("JPEG", "WEBP", "TIFF"):
-        exif = Image.Exif()
-        exif[_SOFTWARE] = MARK
-        return {"exif": exif}
+        return {"exif": mark_as_exif()}
     others: dict[str, dict[str, Any]] = {"GIF": {"comment": MARK.encode()}, "PDF": {"producer": MARK}}
     return others.get(kind, {})
 
@@ -66,4 +71,4 @@ def _with_marker(kind: str, data: bytes) -> bytes:
     return data
 
 
-__all__ = ["save_picture"]
+__all__ = ["mark_as_exif", "save_picture"]

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 from botyard.geometry import Pose
 from botyard.model.scene import Area, Place, Scene
 from botyard.names import shown
-from botyard.pictures.canvas import Layer, Mask, View, text
+from botyard.pictures.canvas import Layer, Mask, View, merged, text
 from botyard.pictures.palette import Theme
 
 LEAST_GRID_PX: Final = 9.0
@@ -36,23 +36,24 @@ class Map(NamedTuple):
     view : View
         Where it is.
     ground : Image
-        Ground and grid, as large as the view.
-    walls, places : list of Layer
+        Ground and grid, as large as the view, like the others (RGBA).
+    walls, places : Image
         What is drawn below and above the robots.
     """
 
     view: View
     ground: Image.Image
-    walls: list[Layer]
-    places: list[Layer]
+    walls: Image.Image
+    places: Image.Image
 
 
 def draw_map(scene: Scene, view: View, theme: Theme) -> Map:
     """Draw what stands still."""
-    ground = Image.new("RGB", (view.width, view.height), theme.ground[:3])
+    size = view.width, view.height
+    ground = Image.new("RGBA", size, theme.ground)
     _draw_grid(ground, view, theme)
     places = [*_edge(scene, view, theme), *_areas(scene, view, theme), *_places(scene, view, theme)]
-    return Map(view, ground, draw_walls(scene, view, theme), places)
+    return Map(view, ground, merged(draw_walls(scene, view, theme), *size), merged(places, *size))
 
 
 def nice_step(least: float) -> float:
@@ -68,7 +69,7 @@ def _draw_grid(image: Image.Image, view: View, theme: Theme) -> None:
     step = max(1.0, nice_step(LEAST_GRID_PX / view.scale))
     draw = ImageDraw.Draw(image)
     for major in (False, True):
-        color = (theme.grid_major if major else theme.grid)[:3]
+        color = theme.grid_major if major else theme.grid
         for i in range(math.ceil(x0 / step), math.floor(x1 / step) + 1):
             if (i % 5 == 0) is major:
                 x = round(view.pixel(i * step, 0.0)[0])

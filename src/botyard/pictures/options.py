@@ -46,6 +46,11 @@ class PictureOptions:
     size: Size = 1000
     theme: str = "light"
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The robots that it names."""
+        return (*(() if isinstance(self.scans, bool) else self.scans), *(() if self.follow is None else (self.follow,)))
+
 
 def picture_options(
     *,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from itertools import accumulate, pairwise
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image, ImageChops, ImageDraw
 
 from botyard.geometry import Outline, Pose
 from botyard.model.colors import rgb
@@ -34,6 +35,8 @@ MAX_TILE: Final = 40_000_000
 """Most pixels of the map that are drawn in advance around a view that moves."""
 DOT: Final = 2.5
 """Bodies that reach less far than this, pixels, are drawn as dots."""
+MAX_COORDINATE: Final = 30_000
+"""Corners of scans that are farther away than this, pixels, are cut off: the time to fill a polygon grows with its height."""
 _LABELS_FROM: Final = 6.0
 """Names are written from this scale on, pixels for a metre."""
 _FINE: Final = 65_536
@@ -79,15 +82,16 @@ class Painter:
         self.see(still)
         view = self._view = self._view_of(still)
         chart, dx, dy = self._chart(still.scene, view)
-        image = chart.ground.crop((dx, dy, dx + view.width, dy + view.height))
+        part = (dx, dy, dx + view.width, dy + view.height)
+        image = chart.ground.crop(part)
         _draw_readings(image, still, view, self._theme)
-        paste(chart.walls, image, -dx, -dy)
+        image.alpha_composite(chart.walls, (0, 0), part)
         self._draw_trails(image, still, view)
         _draw_bodies(image, still, view, self._theme)
-        paste(chart.places, image, -dx, -dy)
+        image.alpha_composite(chart.places, (0, 0), part)
         _draw_labels(image, still, view, self._theme)
         paste(scale_bar(view, self._theme), image)
-        return image
+        return image.convert("RGB")
 
     # -- where it looks
 
@@ -186,44 +190,57 @@ def _is_outside(box: tuple[int, int, int, int], view: View) -> bool:
 
 
 def _draw_readings(image: Image.Image, still: Still, view: View, colors: Theme) -> None:
-    fans = [(beams, ends(still, beams)) for beams in still.scans]
-    fans = [(beams, at) for beams, at in fans if not _is_outside(_pixel_box(view.pixels(at), 1), view)]
+    found = [(beams, view.pixels(ends(still, beams))) for beams in still.scans]
+    fans = [(beams, at, box) for beams, at in found if not _is_outside(box := _pixel_box(at, 1), view)]
     if len(fans) <= MAX_FILLED:
         _fill_fans(image, fans, view, colors)
     else:
         _dot_fans(image, fans, view, colors)
-    sonar = Mask(view, colors.sonar)
-    for beam in still.sonar:
-        sonar.line(ends(still, beam))
-    paste(sonar.finish() if still.sonar else [], image)
+    if still.sonar:
+        sonar = Mask(view, colors.sonar)
+        for beam in still.sonar:
+            sonar.line(ends(still, beam))
+        paste(sonar.finish(), image)
 
 
-def _fill_fans(image: Image.Image, fans: Sequence[tuple[Beams, Array]], view: View, colors: Theme) -> None:
+Fan = tuple[Beams, Array, tuple[int, int, int, int]]
+"""A scan: places of the sensor and of the ends of its beams in the picture, and what encloses them, pixels."""
+
+
+def _fill_fans(image: Image.Image, fans: Sequence[Fan], view: View, colors: Theme) -> None:
+    """The field of each scan, darker where several overlap, and its edge where that is a surface."""
     if not fans:
         return
-    draw = ImageDraw.Draw(image, "RGBA")
-    frame = (-256.0, -256.0, view.width + 256.0, view.height + 256.0)
-    edge = Mask(view, colors.laser_edge)
-    for beams, at in fans:
-        places = view.pixels(at)
-        if (places.min(axis=0) < frame[:2]).any() or (places.max(axis=0) > frame[2:]).any():
-            corners: list[Point] = clip_polygon([(x, y) for x, y in places.tolist()], frame)
-        else:
-            corners = [(x, y) for x, y in places.tolist()]
+    boxes = np.clip([box for _, _, box in fans], 0, [view.width, view.height] * 2)
+    (x0, y0), (x1, y1) = boxes[:, :2].min(axis=0).tolist(), boxes[:, 2:].max(axis=0).tolist()
+    layers = Image.new("L", (x1 - x0, y1 - y0))
+    for (_, at, _), (left, top, right, bottom) in zip(fans, boxes.tolist(), strict=True):
+        field = Image.new("L", (right - left, bottom - top))
+        corners: Sequence[Any] = (at - (left, top)).ravel().tolist()
+        if abs(at).max() > MAX_COORDINATE:
+            pairs = list(zip(corners[::2], corners[1::2], strict=True))
+            corners = clip_polygon(pairs, (-9.0, -9.0, field.width + 9.0, field.height + 9.0))
         if len(corners) > 2:
-            draw.polygon(corners, fill=colors.laser_fill)
-        reach = beams.ranges
-        near, far = np.minimum(reach[1:], reach[:-1]), np.maximum(reach[1:], reach[:-1])
-        for piece in np.split(at[1:], np.flatnonzero(far - near > 0.3 + 0.08 * near) + 1):
-            if len(piece) > 1:
-                edge.line(piece)
+            ImageDraw.Draw(field).polygon(corners, fill=1)
+        before = layers.crop((left - x0, top - y0, right - x0, bottom - y0))
+        layers.paste(ImageChops.add(before, field), (left - x0, top - y0))
+    share = 1.0 - colors.laser_fill[3] / 255
+    tint = Image.new("RGBA", layers.size, colors.laser_fill[:3])
+    tint.putalpha(layers.point([round(255 * (1.0 - share**n)) for n in range(256)]))
+    image.alpha_composite(tint, (x0, y0))
+    edge = Mask(view, colors.laser_edge, (x0, y0, x1, y1))
+    reach = np.concatenate([beams.ranges for beams, _, _ in fans])
+    near, far = np.minimum(reach[1:], reach[:-1]), np.maximum(reach[1:], reach[:-1])
+    breaks = far - near > 0.3 + 0.08 * near
+    breaks[np.cumsum([len(beams.ranges) for beams, _, _ in fans])[:-1] - 1] = True
+    edge.strokes(np.concatenate([at[1:] for _, at, _ in fans]), [0, *(np.flatnonzero(breaks) + 1).tolist()], 1.0)
     paste(edge.finish(), image)
 
 
-def _dot_fans(image: Image.Image, fans: Sequence[tuple[Beams, Array]], view: View, colors: Theme) -> None:
+def _dot_fans(image: Image.Image, fans: Sequence[Fan], view: View, colors: Theme) -> None:
     """Points of 2 × 2 pixels where beams of many scans have found something."""
-    hits = [at[1:][(beams.ranges > 0.0) & (beams.ranges < 0.999 * beams.range_max)] for beams, at in fans]
-    x, y = view.pixels(np.concatenate(hits)).T
+    hits = [at[1:][(beams.ranges > 0.0) & (beams.ranges < 0.999 * beams.range_max)] for beams, at, _ in fans]
+    x, y = np.concatenate(hits).T
     seen = (x >= 0) & (x < view.width - 1) & (y >= 0) & (y < view.height - 1)
     column, row = x[seen].astype(int), y[seen].astype(int)
     dots = np.zeros((view.height, view.width), np.uint8)
@@ -248,8 +265,10 @@ def _draw_bodies(image: Image.Image, still: Still, view: View, colors: Theme) ->
 
 def draw_body(image: Image.Image, looks: Looks, figure: Figure, pose: Pose, view: View, colors: Theme) -> None:
     """Draw a body where it is: its parts, and, if it drives, a mark at its front."""
-    parts = [_placed(part, pose) for part in (*figure.parts, *looks.parts)]
-    box = _pixel_box(view.pixels(np.concatenate(parts)), 3)
+    parts = [*figure.parts, *looks.parts]
+    shapes = [*parts, heading_mark(looks.parts[-1])] if looks.drives else parts
+    places = view.pixels(_placed([corner for shape in shapes for corner in shape], pose))
+    box = _pixel_box(places, 3)
     if _is_outside(box, view):
         return
     line = colors.stalled if figure.stalled else colors.outline
@@ -260,17 +279,17 @@ def draw_body(image: Image.Image, looks: Looks, figure: Figure, pose: Pose, view
         dot.rectangle((x - DOT, y - DOT, x + DOT, y + DOT))
         paste(dot.finish(), image)
         return
+    ends_at = list(accumulate((len(shape) for shape in shapes), initial=0))
+    drawn = [places[first:last] for first, last in pairwise(ends_at)]
     over = 4 if (box[2] - box[0]) * (box[3] - box[1]) <= _FINE else 2
-    if not figure.ghost:
-        inside = Mask(view, fill, box, over)
-        for part in parts:
-            inside.polygon(part)
-        paste(inside.finish(), image)
     edge = Mask(view, line, box, over)
-    for part in parts:
-        edge.line(np.concatenate([part, part[:2]]), 2.5 if figure.stalled else 1.2)
-    if looks.drives:
-        edge.polygon(_placed(heading_mark(looks.parts[-1]), pose))
+    inside = ImageDraw.Draw(image)  # its edge is below the line
+    for part in drawn[: len(parts)]:
+        if not figure.ghost:
+            inside.polygon(part.ravel().tolist(), fill=fill)
+        edge.stroke(np.concatenate([part, part[:2]]), 2.5 if figure.stalled else 1.2)
+    for mark in drawn[len(parts) :]:
+        edge.fill(mark)
     paste(edge.finish(), image)
 
 

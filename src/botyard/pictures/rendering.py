@@ -28,8 +28,7 @@ def render(
 ) -> Image.Image:
     """Draw a simulation, and write the picture to a file; see `Simulation.render`."""
     checked = picture_options(**options)
-    named = () if isinstance(checked.scans, bool) else checked.scans
-    for name in (*named, *([checked.follow] if checked.follow is not None else [])):
+    for name in checked.named:
         if name not in sim.robots:
             raise arguments.unknown(name, sim.robots, "robot")
     if path is not None:

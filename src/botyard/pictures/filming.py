@@ -1,0 +1,300 @@
+"""Pictures and movies of a run, of a simulation that goes on or of a recording."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from PIL import Image
+
+from botyard import arguments
+from botyard.errors import ArgumentError, RecordingError
+from botyard.formats.budget import Budget
+from botyard.model.rosmessages import CLOUDS, SCAN
+from botyard.names import shown
+from botyard.pictures.files import save_picture
+from botyard.pictures.movies import FPS_LIMITS, MAX_FRAMES, SUFFIXES, check_movie, writing_movie
+from botyard.pictures.options import PictureOptions
+from botyard.pictures.painter import Painter
+from botyard.pictures.still import take
+from botyard.pictures.trails import SPACING_S
+from botyard.recording.player import Player
+from botyard.recording.reader import Reader
+from botyard.recording.samples import ros_names
+from botyard.recording.track import read_track
+from botyard.safefile import check_replaceable
+from botyard.sim.simulation import Simulation
+
+FPS: Final = 25.0
+"""Frames a second where nobody says how many, and the run has so many steps."""
+MAX_SPEED: Final = 10_000.0
+SOURCE: Final = "picture"
+"""Who reads the sensors."""
+_LASER: Final = (SCAN.replace("/", "/msg/"),)
+_SONAR: Final = tuple(name.replace("/", "/msg/") for name in CLOUDS)
+_ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilmOptions:
+    """Which part of a run a movie shows, and how fast.
+
+    Attributes
+    ----------
+    begin, end : float
+        Simulated time of the first and the last moment, s; None, inf: those of the run.
+    speed : float
+        Simulated seconds in a second.
+    fps : float or None
+        Frames a second; None: 25, and no more than there are steps.
+    """
+
+    begin: float | None = None
+    end: float = math.inf
+    speed: float = 1.0
+    fps: float | None = None
+
+
+def film_options(
+    *, begin: float | None = None, end: float | None = None, speed: float = 1.0, fps: float | None = None
+) -> FilmOptions:
+    """The options of a film, checked.
+
+    Raises
+    ------
+    ArgumentError
+        One is out of its range or of another type.
+    """
+    begin = None if begin is None else arguments.number(begin, "begin", low=0.0, unit="s")
+    end = math.inf if end is None else arguments.number(end, "end", low=0.0, unit="s")
+    if begin is not None and end <= begin:
+        raise ArgumentError(f"end: expected more than begin, {begin:g} s, found {end:g} s")
+    return FilmOptions(
+        begin=begin,
+        end=end,
+        speed=arguments.number(speed, "speed", low=0.0, above=True, high=MAX_SPEED),
+        fps=None if fps is None else arguments.number(fps, "fps", low=0.0, above=True, high=max(FPS_LIMITS.values())),
+    )
+
+
+class Camera:
+    """Looks at a run step by step, and makes frames when they are due.
+
+    Parameters
+    ----------
+    picture : PictureOptions
+        What frames show.
+    film : FilmOptions
+        When they are due; `fps` is a number.
+    emit : callable
+        Takes each frame.
+    """
+
+    def __init__(self, picture: PictureOptions, film: FilmOptions, emit: Callable[[Image.Image], None]) -> None:
+        assert film.fps is not None
+        self._scans = picture.scans
+        self._trail_s = picture.trails
+        self._painter = Painter(picture)
+        self._film, self._emit = film, emit
+        self._period = film.speed / film.fps
+        self._begin = film.begin
+        self._frames = 0
+        self._seen = -math.inf
+
+    def look(self, sim: Simulation, time: float) -> bool:
+        """Look at the world after a step, at a time of the run, s; False: nothing more is wanted.
+
+        A frame shows the first step that is not before its time.
+        """
+        if self._begin is None:
+            self._begin = time
+        if time > self._film.end + _ROUNDING:
+            return False
+        due = 0
+        while self._begin + self._frames * self._period <= time + _ROUNDING:
+            due += 1
+            self._frames += 1
+            if due > MAX_FRAMES:
+                break
+        if due:
+            image = self._painter.draw(take(sim, self._scans))
+            for _ in range(due):
+                self._emit(image)
+        elif self._trail_s and time >= self._begin - self._trail_s and abs(time - self._seen) >= SPACING_S - _ROUNDING:
+            self._seen = time
+            self._painter.see(take(sim, False))
+        return True
+
+
+class _Last:
+    """Keeps the last frame that is due: the picture of the end."""
+
+    def __init__(self, picture: PictureOptions, end: float) -> None:
+        self._picture, self._end = picture, end
+        self._painter = Painter(picture)
+        self._seen = -math.inf
+
+    def look(self, sim: Simulation, time: float) -> bool:
+        """Look at the world after a step; False: the end has come."""
+        if self._picture.trails and abs(time - self._seen) >= SPACING_S - _ROUNDING:
+            self._seen = time
+            self._painter.see(take(sim, False))
+        return time < self._end - _ROUNDING
+
+    def picture(self, sim: Simulation) -> Image.Image:
+        """The picture."""
+        return self._painter.draw(take(sim, self._picture.scans))
+
+
+def picture_after(sim: Simulation, seconds: float, picture: PictureOptions) -> Image.Image:
+    """Step a simulation so long, simulated s, and draw it, with trails of that time.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no robot of a name in `picture`.
+    """
+    for name in picture.named:
+        if name not in sim.robots:
+            raise arguments.unknown(name, sim.robots, "robot")
+    last = _Last(picture, math.inf)
+    last.look(sim, sim.time)
+    for _ in range(round(seconds / sim.dt)):
+        sim.step()
+        last.look(sim, sim.time)
+    return last.picture(sim)
+
+
+def fps_of(film: FilmOptions, step_s: float) -> float:
+    """Frames a second: those that are wanted, or as many as there are steps, up to `FPS`."""
+    return film.fps if film.fps is not None else min(FPS, film.speed / step_s)
+
+
+def render_recording(
+    source: str | Path,
+    target: str | Path,
+    picture: PictureOptions,
+    film: FilmOptions,
+    *,
+    budget: Budget = Budget(),
+    force: bool = False,
+    progress: Callable[[float], None] = lambda time: None,
+) -> list[str]:
+    """Draw a recorded run: as a movie, or, with a suffix of pictures, its last moment.
+
+    The run is done again, step by step (`botyard.recording.player`), so that each frame has all that there was.
+
+    Parameters
+    ----------
+    source : path-like
+        The recording.
+    target : path-like
+        The movie or picture; its suffix is the format.
+    picture : PictureOptions
+        What is seen. Of sensors: those of which readings were recorded (True), none, or those of these robots.
+    film : FilmOptions
+        Which part of the run, and how fast.
+    budget : Budget
+        Limits of what is read.
+    force : bool
+        Replace a file that botyard did not write.
+    progress : callable
+        Called with the simulated time of each step.
+
+    Returns
+    -------
+    list of str
+        What could not be read, and how often the run did not come out again.
+
+    Raises
+    ------
+    RecordingError
+        The recording cannot be read; it has no such robot, or nothing at these times.
+    ArgumentError, WorldError
+        The target has no suffix of movies or pictures; see `botyard.pictures.movies.writing_movie`.
+    KeptFileError
+        The file exists, botyard did not write it, and `force` is False.
+    OSError
+        It cannot be written.
+    """
+    is_movie = Path(target).suffix.lower() in SUFFIXES
+    if is_movie:
+        check_movie(target, film.fps or 1.0)
+    elif Path(target).suffix.lower() not in Image.registered_extensions():
+        raise ArgumentError(
+            f"{target}: expected a suffix of movies ({', '.join(SUFFIXES)}) or of pictures such as .png"
+        )
+    check_replaceable(target, force=force)
+    track = read_track(source, budget)
+    player = Player(track)
+    if film.begin is not None and film.begin > player.end + _ROUNDING:
+        raise RecordingError(f"it ends at {player.end:g} s, before {film.begin:g} s", source)
+    if picture.scans is True:
+        _read_recorded_sensors(player.sim, source, budget)
+    before = max(picture.trails, track.step)  # sensors measure in steps
+    if is_movie:
+        begin = player.begin if film.begin is None else film.begin
+        film = replace(film, fps=fps_of(film, track.step), begin=begin)
+        player.seek(begin - before)
+        with writing_movie(target, film.fps or FPS, force=force) as movie:
+            _play(player, source, picture, Camera(picture, film, movie.add).look, progress)
+    else:
+        end = min(film.end, player.end)
+        player.seek(end - before)
+        last = _Last(picture, end)
+        _play(player, source, picture, last.look, progress)
+        save_picture(last.picture(player.sim), target, force=force)
+    if player.corrections:
+        return [
+            *track.problems,
+            f"{player.corrections} recorded states did not come out again; the recorded ones are shown",
+        ]
+    return track.problems
+
+
+def _play(
+    player: Player,
+    source: str | Path,
+    picture: PictureOptions,
+    look: Callable[[Simulation, float], bool],
+    progress: Callable[[float], None],
+) -> None:
+    """Play a recording from where it is until nothing more is wanted. RecordingError: there is no robot of a name in `picture`."""
+    sim, end, missing = player.sim, player.track.end, set(picture.named)
+    while True:
+        missing -= sim.robots.keys()
+        progress(sim.time)
+        if not look(sim, sim.time) or sim.tick >= end:
+            break
+        sim.step()
+    if missing:
+        raise RecordingError(f'there is no robot "{shown(min(missing))}" in it at these times', source)
+
+
+def _read_recorded_sensors(sim: Simulation, source: str | Path, budget: Budget) -> None:
+    """From now on somebody reads the range sensors of all robots of which readings were recorded."""
+    with Reader(source, budget) as file:
+        recorded = {(*c.topic.rpartition("/")[:1], c.schema.name) for c in file.channels.values()}
+    lasers, rings = ({topic for topic, kind in recorded if kind in types} for types in (_LASER, _SONAR))
+    before: list[str] = []
+
+    def subscribe() -> None:
+        if list(sim.robots) == before:
+            return
+        before[:] = sim.robots
+        robots = [robot for robot in sim.robots.values() if robot.spec.drive]
+        for robot, names in zip(robots, ros_names([robot.name for robot in robots]), strict=True):
+            prefix = names.prefix.rstrip("/")
+            for laser in robot.lasers if prefix in lasers else ():
+                laser.subscribe(SOURCE)
+            if robot.sonar is not None and prefix in rings:
+                robot.sonar.subscribe(SOURCE)
+
+    subscribe()
+    sim.after_step(lambda _: subscribe())
+
+
+__all__ = ["FPS", "Camera", "FilmOptions", "film_options", "fps_of", "picture_after", "render_recording"]
