@@ -27,6 +27,7 @@ from botyard.formats.registry import FORMATS, format_of
 from botyard.model import devices
 from botyard.model.library import parse_robot
 from botyard.sim.simulation import Simulation
+from botyard.testing import pytestplugin
 from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import FAMILIES, generate
 from botyard.traffic.outcome import Ending
@@ -262,6 +263,7 @@ def test_every_option_that_a_page_for_users_names_is_there() -> None:
     from botyard.cli.run import command as run
 
     known = {"--help", "--now", "--qos-durability", "--qos-reliability"}  # the last ones are of systemctl and ros2
+    known |= set(re.findall(r'addoption\(\s*"(--[a-z-]+)"', Path(pytestplugin.__file__).read_text("utf-8")))
 
     def take(command: click.Command) -> None:
         for parameter in command.params:

@@ -59,6 +59,8 @@ def assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable
     )
     if settings.speed is not None and not o.fast:
         parts.hub.set_speed(settings.speed)
+    if o.paused:
+        parts.hub.pause()
     return parts
 
 

@@ -296,6 +296,11 @@ class RunOptions:
         instead="Simulation(step=…)", metavar="MS",
         help="Simulated time of a step. [default: the update interval]",
     )
+    paused: bool = option(
+        TIME, "--paused", kind=Flag(), world=False, serve=True,
+        help="Begin paused, until the page, a client or Resume lets time go on.",
+        about="Begin paused, until `Running.resume`, the page or a client lets time go on.",
+    )
     fast: bool = option(
         TIME, "--fast", kind=Flag(), world=True, serve=True,
         help="Step as fast as possible instead of in real time.",

@@ -97,7 +97,7 @@ def _lattice(scene: Walls, resolution: float) -> NDArray[np.int64] | None:
     return segments if len(corners) and not (counts % 2).any() else None
 
 
-def rasterise(scene: Walls, resolution: float) -> Raster:
+def rasterise(scene: Walls, resolution: float, *, filled: bool = True) -> Raster:
     """The cells that the static map occupies; movable objects are left out.
 
     Walls traced from a raster of this resolution give that raster again, filled; of other maps, the cells that walls cross.
@@ -108,6 +108,8 @@ def rasterise(scene: Walls, resolution: float) -> Raster:
         The scene.
     resolution : float
         Edge of a cell, m.
+    filled : bool
+        False: of all maps the cells that walls cross.
 
     Raises
     ------
@@ -117,7 +119,7 @@ def rasterise(scene: Walls, resolution: float) -> Raster:
     ends = np.concatenate([scene.segments.reshape(-1, 2), scene.points, scene.points + scene.resolution])
     if not len(ends):
         raise WorldError("a raster of an empty map: there is nothing to draw")
-    lattice = _lattice(scene, resolution)
+    lattice = _lattice(scene, resolution) if filled else None
     x0, y0 = (float(v) for v in ends.min(axis=0))
     if lattice is None:  # borders of cells on multiples of their size
         x0, y0 = math.floor(x0 / resolution) * resolution, math.floor(y0 / resolution) * resolution

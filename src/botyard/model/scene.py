@@ -181,11 +181,11 @@ class Scene:
             name=name, segments=place_segments(mask_to_segments(cells) * resolution, corner), resolution=resolution
         )
 
-    def to_array(self, resolution: float) -> Raster:
+    def to_array(self, resolution: float, *, filled: bool = True) -> Raster:
         """The cells that walls and points occupy, as `Raster`: ``solid`` (rows, columns) bool, ``x``, ``y`` and ``resolution``, m.
 
         Row 0 is the lowest. Outlines of cells of this resolution, as `from_array` makes them, give those cells again, filled; of other
-        maps, the cells that walls cross. Movable objects are left out.
+        maps, and with `filled=False` of all, the cells that walls cross. Movable objects are left out.
 
         Raises
         ------
@@ -194,7 +194,11 @@ class Scene:
         WorldError
             There are more than 10⁸ cells, or nothing to draw.
         """
-        return rasterise(self, arguments.number(resolution, "resolution", low=0.0, above=True, unit="m"))
+        return rasterise(
+            self,
+            arguments.number(resolution, "resolution", low=0.0, above=True, unit="m"),
+            filled=arguments.flag(filled, "filled"),
+        )
 
     @property
     def is_empty(self) -> bool:

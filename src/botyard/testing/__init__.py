@@ -1,24 +1,63 @@
-"""Conformance kit for tests of programs that build on botyard: null modem with a fake clock, protocol packets, and checks."""
+"""Conformance kit and robot CI, for tests of programs that build on botyard or drive its robots.
 
-from botyard.protocols.pioneer.packet import Packet, Parser, command
-from botyard.servers.nullmodem import Line, NullModem
-from botyard.testing.checks import Passed, check_robot_model, check_session
-from botyard.testing.devices import check_device
-from botyard.testing.formats import check_map_format
-from botyard.testing.p2osclient import P2osClient
-from botyard.testing.protocol import check_protocol
+Null modem with a fake clock, protocol packets and checks; worlds for tests of robots' programs, with conditions on what really happens in
+them. Names are imported when first used: the plug-in of pytest is loaded wherever botyard is installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from botyard.protocols.pioneer.packet import Packet, Parser, command
+    from botyard.servers.nullmodem import Line, NullModem
+    from botyard.testing.checks import Passed, check_robot_model, check_session
+    from botyard.testing.conditions import Condition, Coverage, inside, near, stands
+    from botyard.testing.devices import check_device
+    from botyard.testing.formats import check_map_format
+    from botyard.testing.p2osclient import P2osClient
+    from botyard.testing.protocol import check_protocol
+    from botyard.testing.robotworld import Failure, RobotWorld
+    from botyard.testing.truth import Contact, Truth
+
+_MODULE_OF = {
+    "Condition": "testing.conditions",
+    "Contact": "testing.truth",
+    "Coverage": "testing.conditions",
+    "Failure": "testing.robotworld",
+    "Line": "servers.nullmodem",
+    "NullModem": "servers.nullmodem",
+    "P2osClient": "testing.p2osclient",
+    "Packet": "protocols.pioneer.packet",
+    "Parser": "protocols.pioneer.packet",
+    "Passed": "testing.checks",
+    "RobotWorld": "testing.robotworld",
+    "Truth": "testing.truth",
+    "check_device": "testing.devices",
+    "check_map_format": "testing.formats",
+    "check_protocol": "testing.protocol",
+    "check_robot_model": "testing.checks",
+    "check_session": "testing.checks",
+    "command": "protocols.pioneer.packet",
+    "inside": "testing.conditions",
+    "near": "testing.conditions",
+    "stands": "testing.conditions",
+}
 
 __all__ = [
-    "Line",
-    "NullModem",
-    "P2osClient",
-    "Packet",
-    "Parser",
-    "Passed",
-    "check_device",
-    "check_map_format",
-    "check_protocol",
-    "check_robot_model",
-    "check_session",
-    "command",
-]
+    "Condition", "Contact", "Coverage", "Failure", "Line", "NullModem", "P2osClient", "Packet", "Parser", "Passed", "RobotWorld", "Truth",
+    "check_device", "check_map_format", "check_protocol", "check_robot_model", "check_session", "command", "inside", "near", "stands",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        value = getattr(importlib.import_module(f"botyard.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'botyard.testing' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,138 @@
+"""Shortest ways on a map, to compare a robot's way with: A* on cells, pulled tight between corners."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.elementary import hypot
+from botyard.errors import WorldError
+from botyard.geometry import distance
+from botyard.model.scene import Scene
+
+Cells = NDArray[np.bool_]
+_STEPS = [(dx, dy, hypot(dx, dy)) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if dx or dy]
+
+
+def inflated(solid: Cells, radius: float) -> Cells:
+    """Cells whose middle is less than `radius` cells from the middle of a solid one."""
+    found = solid.copy()
+    reach = math.floor(radius)
+    rows, columns = solid.shape
+    for dy in range(-reach, reach + 1):
+        for dx in range(-reach, reach + 1):
+            if 0 < dx * dx + dy * dy < radius * radius:
+                to = (slice(max(0, dy), rows + min(0, dy)), slice(max(0, dx), columns + min(0, dx)))
+                of = (slice(max(0, -dy), rows + min(0, -dy)), slice(max(0, -dx), columns + min(0, -dx)))
+                found[to] |= solid[of]
+    return found
+
+
+def shortest_path(
+    scene: Scene, start: Sequence[float], end: Sequence[float], radius: float, resolution: float = 0.05
+) -> list[tuple[float, float]]:
+    """The shortest way of a disc between the walls of a map, to a cell; movable objects are not in its way.
+
+    A* over cells with eight neighbours, then corners are cut where nothing is between (any-angle paths; Nash and others, "Theta*: Any-Angle
+    Path Planning on Grids", AAAI 2007, compare such ways: they are within about one per cent of the shortest).
+
+    Parameters
+    ----------
+    start, end : sequence of float
+        x and y, m.
+    radius : float
+        Radius of the disc, m.
+    resolution : float
+        Edge of a cell, m.
+
+    Returns
+    -------
+    list of (x, y)
+        Corners of the way, from `start` to `end`, m.
+
+    Raises
+    ------
+    WorldError
+        There is no way, or the map has too many cells.
+    """
+    raster = scene.to_array(resolution, filled=False)
+    margin = 2 + math.ceil(radius / resolution)
+    points = [((p[0] - raster.x) / resolution, (p[1] - raster.y) / resolution) for p in (start, end)]
+    rows, columns = raster.solid.shape
+    low = [max(0, math.ceil(-min(p[k] for p in points))) + margin for k in (0, 1)]
+    high = [max(0, math.ceil(max(p[k] for p in points)) - size) + margin for k, size in ((0, columns), (1, rows))]
+    solid = np.pad(raster.solid, ((low[1], high[1]), (low[0], high[0])))
+    blocked = inflated(solid, radius / resolution)
+    a, b = ((math.floor(x) + low[0], math.floor(y) + low[1]) for x, y in points)
+    cells = _search(blocked, a, b)
+    if cells is None:
+        raise WorldError(
+            f"no way for a disc of {radius:g} m from ({start[0]:g}, {start[1]:g}) to ({end[0]:g}, {end[1]:g})"
+        )
+    tight = _pulled(blocked, cells)
+    x0, y0 = raster.x + (0.5 - low[0]) * resolution, raster.y + (0.5 - low[1]) * resolution
+    middle = [(x0 + x * resolution, y0 + y * resolution) for x, y in tight[1:-1]]
+    return [(float(start[0]), float(start[1])), *middle, (float(end[0]), float(end[1]))]
+
+
+def path_length(path: Sequence[tuple[float, float]]) -> float:
+    """Length of a way, m."""
+    return sum(distance(p, q) for p, q in itertools.pairwise(path))
+
+
+def _search(blocked: Cells, start: tuple[int, int], end: tuple[int, int]) -> list[tuple[int, int]] | None:
+    """Cells (x, y) from `start` to `end`; None: there is no way. The cells of both may be blocked: a robot may stand near a wall."""
+    rows, columns = blocked.shape
+    cost = {start: 0.0}
+    before: dict[tuple[int, int], tuple[int, int]] = {}
+    queue = [(distance(start, end), start)]
+    done: set[tuple[int, int]] = set()
+    while queue:
+        _, cell = heapq.heappop(queue)
+        if cell == end:
+            way = [cell]
+            while way[-1] != start:
+                way.append(before[way[-1]])
+            return way[::-1]
+        if cell in done:
+            continue
+        done.add(cell)
+        x, y = cell
+        for dx, dy, length in _STEPS:
+            n = x + dx, y + dy
+            if not (0 <= n[0] < columns and 0 <= n[1] < rows) or n in done:
+                continue
+            if n != end and (blocked[n[1], n[0]] or (dx and dy and blocked[y, n[0]] and blocked[n[1], x])):
+                continue
+            found = cost[cell] + length
+            if found < cost.get(n, math.inf):
+                cost[n], before[n] = found, cell
+                heapq.heappush(queue, (found + distance(n, end), n))
+    return None
+
+
+def _pulled(blocked: Cells, cells: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Corners of a way, pulled tight: of all pairs of cells that see each other the shortest chain."""
+    way = [cells[0]]
+    for cell, after in zip(cells[1:], [*cells[2:], None], strict=True):
+        if after is None or not _sees(blocked, way[-1], after):
+            way.append(cell)
+    return way
+
+
+def _sees(blocked: Cells, a: tuple[int, int], b: tuple[int, int]) -> bool:
+    """Whether no blocked cell lies between two cells."""
+    n = 2 * max(abs(b[0] - a[0]), abs(b[1] - a[1]), 1)
+    t = np.arange(1, n) / n
+    x = np.floor(a[0] + 0.5 + t * (b[0] - a[0])).astype(np.int64)
+    y = np.floor(a[1] + 0.5 + t * (b[1] - a[1])).astype(np.int64)
+    inner = ~(((x == a[0]) & (y == a[1])) | ((x == b[0]) & (y == b[1])))
+    return not blocked[y[inner], x[inner]].any()
+
+
+__all__ = ["inflated", "path_length", "shortest_path"]

@@ -1,0 +1,519 @@
+"""`RobotWorld`: a world of its own for a test of a robot's program, on free ports; the fixture ``world`` of `botyard.testing.pytestplugin`.
+
+Time stands still until the test lets it run (`RobotWorld.run_until`), and stands still again when that returns. So programs have started
+and connected before the first step, and deadlines are of simulated time. Verdicts are by true poses, looked at after every step.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from botyard import arguments
+from botyard.app.running import Running
+from botyard.app.serve import serve
+from botyard.control import USER, Pause
+from botyard.elementary import hypot
+from botyard.engine.snapshot import Snapshot
+from botyard.errors import ArgumentError
+from botyard.sim.recordings import Recording
+from botyard.sim.simulation import Simulation
+from botyard.testing.conditions import Condition, Scenery
+from botyard.testing.programs import Program
+from botyard.testing.truth import Contact, Truth, TruthLog
+
+T = TypeVar("T")
+
+CONNECT_TIMEOUT_S: Final = 60.0
+"""A program has so much wall time to connect."""
+POLL_S: Final = 0.02
+SLACK: Final = 20.0
+"""When the wall time of a run exceeds what its deadline should take by this factor, and `SLACK_S` besides, the run is given up."""
+SLACK_S: Final = 120.0
+OUTPUT_LINES: Final = 20
+"""Last lines of a program's output in a report."""
+_GUARD_PORT: Final = 248
+"""UDP port in the range of a ROS domain that no participant uses before its 119th: whoever has bound it has the domain."""
+
+
+class Failure(AssertionError):
+    """What a test demands of a robot does not hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a world for a test is like.
+
+    Attributes
+    ----------
+    map : str, Path, Simulation or None
+        Map, world or scenario; None: an empty plane.
+    robots : mapping of str to model
+        Robots to be added, by name, on free places, or (model, pose).
+    seed : int
+        Seed of all random draws.
+    speed : float
+        Pace, as a multiple of real time; inf: as fast as it can.
+    lockstep : bool
+        Time runs only as far as a client steps it.
+    ros1, ros2 : bool
+        Serve ROS by a master, or in a domain, of the test's own.
+    record : str
+        ``always``, ``on-failure`` or ``never``.
+    options : mapping
+        Further options of `botyard.serve`.
+    """
+
+    map: str | Path | Simulation | None = None
+    robots: Mapping[str, Any] | Sequence[str] = ()
+    seed: int = 1
+    speed: float = 1.0
+    lockstep: bool = False
+    ros1: bool = False
+    ros2: bool = False
+    record: str = "on-failure"
+    options: Mapping[str, Any]
+
+
+class Ports(dict[str, int]):
+    """Ports of robots for Pioneer clients, by name."""
+
+    def __missing__(self, name: str) -> int:
+        raise arguments.unknown(name, self, "robot with a port")
+
+
+class RobotWorld:
+    """A world for one test.
+
+    Parameters
+    ----------
+    settings : Settings
+        What it is like.
+    folder : Path
+        For logs and the recording.
+
+    Attributes
+    ----------
+    sim : Simulation
+        The world; change it by `call` only, it belongs to a thread of its own.
+    running : Running
+        The served simulator.
+    truth : TruthLog
+        What has really happened to its robots: ``world.truth["bob"].distance``, `Truth`.
+    host : str
+        Where it listens.
+    env : dict of str
+        Variables for programs: of ROS, and ``BOTYARD_PORT_<NAME>`` for each robot.
+    programs : list of Program
+        What was started.
+    """
+
+    host: Final = "127.0.0.1"
+
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        self.settings, self._folder = settings, folder
+        self.sim = self._made()
+        self.programs: list[Program] = []
+        self.env: dict[str, str] = {}
+        self._check: Callable[[], bool] | None = None
+        self._stack = ExitStack()
+        self._recording: Recording | None = None
+        self.recording: Path | None = None
+        """The recording, once the world is closed; None: there is none."""
+        self.page = bool(settings.options.get("page"))
+
+    def _made(self) -> Simulation:
+        s = self.settings
+        if isinstance(s.map, Simulation):
+            sim = s.map
+        elif s.map is None:
+            sim = Simulation(seed=s.seed)
+        else:
+            sim = Simulation.load(s.map, seed=s.seed)
+        robots: Mapping[str, Any] = s.robots if isinstance(s.robots, Mapping) else dict.fromkeys(s.robots, "p3dx")
+        for name, what in robots.items():
+            model, pose = what if isinstance(what, tuple) and len(what) == 2 else (what, None)
+            sim.add_robot(model, name, pose=pose)
+        return sim
+
+    # -- life
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            options = dict(self.settings.options)
+            options.setdefault("page", False)
+            options.setdefault("port", 0)
+            options |= self._ros(stack)
+            if math.isinf(self.settings.speed):
+                options["fast"] = True
+            else:
+                options.setdefault("interval", self.sim.dt / self.settings.speed)
+            self.running: Running = stack.enter_context(serve(self.sim, paused=True, **options))
+            self.truth: TruthLog = self.call(TruthLog, self.sim)
+            self._scenery = Scenery(self.sim, self.truth)
+            self.call(lambda: self.sim.after_step(self._looked))
+            if self.settings.record != "never":
+                path = self._folder / "run.mcap"
+                self._recording = self.call(lambda: self.sim.record(path))
+            stack.callback(self._end)
+            self.ports = Ports({name: address.port for name, address in self.running.ports.items()})
+            self.env |= {f"BOTYARD_PORT_{_variable(name)}": str(port) for name, port in self.ports.items()}
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def close(self) -> None:
+        """End programs and simulator."""
+        self._stack.close()
+
+    def _end(self) -> None:
+        for program in reversed(self.programs):
+            program.stop()
+        recording, self._recording = self._recording, None
+        if recording is not None and self.running.is_running:
+            self.call(recording.close)
+            self.recording = self._folder / "run.mcap"
+
+    def _ros(self, stack: ExitStack) -> dict[str, Any]:
+        """Options and variables of ROS of the test's own."""
+        options: dict[str, Any] = {}
+        if self.settings.ros1:
+            with socket.create_server((self.host, 0)) as free:
+                port = free.getsockname()[1]
+            options["ros_master"] = f"embedded:{port}"
+            self.env |= {
+                "ROS_MASTER_URI": f"http://{self.host}:{port}",
+                "ROS_IP": self.host,
+                "ROS_HOME": str(self._folder),
+            }
+        if self.settings.ros2:
+            domain = _free_domain(stack)
+            options |= {"ros2": True, "ros_domain_id": domain}
+            self.env |= {
+                "ROS_DOMAIN_ID": str(domain), "ROS_LOCALHOST_ONLY": "1", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"
+            }  # fmt: skip
+        return options
+
+    # -- programs
+
+    def start(
+        self,
+        command: Sequence[str | Path | int],
+        *,
+        ready: str | Sequence[str] | Callable[[], bool] | None = None,
+        env: Mapping[str, str] = {},
+        cwd: str | Path | None = None,
+        timeout: float = CONNECT_TIMEOUT_S,
+    ) -> Program:
+        """Start a program, and wait until it has connected; time stands still meanwhile.
+
+        Parameters
+        ----------
+        command : sequence of str
+            Program and arguments. `RobotWorld.env` is in its environment.
+        ready : str, sequence of str, or callable
+            Robots that it drives: it is ready when it is a client of all of them; or a function. Without it: the robots whose ports are
+            among the arguments; if there are none, nothing is waited for.
+        env : mapping of str
+            Further variables.
+        cwd : path
+            Its working folder.
+        timeout : float
+            It has so much wall time, s.
+
+        Raises
+        ------
+        Failure
+            It has ended, or has not connected.
+        OSError
+            It cannot be started.
+        """
+        words = [str(word) for word in command]
+        log = self._folder / f"program-{len(self.programs) + 1}.log"
+        program = Program(words, log, {**self.env, **env}, None if cwd is None else Path(cwd))
+        self.programs.append(program)
+        if ready is None:
+            ready = [name for name, port in self.ports.items() if any(str(port) in _numbers(word) for word in words)]
+        if callable(ready):
+            is_ready, what = ready, "is not ready"
+        else:
+            names = [ready] if isinstance(ready, str) else list(ready)
+            robots = [self.sim.robots[name] for name in names]
+
+            def is_ready() -> bool:
+                return all(robot.clients for robot in robots)
+
+            what = f"has not connected to {', '.join(names)}"
+        end = time.monotonic() + timeout
+        while not self.call(is_ready):
+            if program.status is not None:
+                raise Failure(f"{program} has ended with status {program.status}, and {what}{_told(program)}")
+            if time.monotonic() > end:
+                raise Failure(f"{program} {what} within {timeout:g} s{_told(program)}")
+            time.sleep(POLL_S)
+        return program
+
+    # -- time
+
+    def call(self, f: Callable[..., T], /, *args: Any) -> T:
+        """Call something in the simulator's thread, between two steps."""
+        return self.running.call(f, *args)
+
+    def run_until(
+        self,
+        condition: Condition | None = None,
+        *,
+        deadline: float,
+        no_contact: bool | str | Sequence[str] = False,
+        clearance: float | None = None,
+        always: Condition | Sequence[Condition] = (),
+    ) -> float:
+        """Let time run until a condition holds; what is demanded meanwhile is looked at after every step.
+
+        Parameters
+        ----------
+        condition : callable
+            What is waited for, such as `botyard.testing.near`; None: the deadline itself.
+        deadline : float
+            Simulated time within which it must hold, s.
+        no_contact : bool, str or sequence of str
+            No robot, or none of these, may touch anything, or be touched.
+        clearance : float
+            The same robots (without `no_contact` all) keep so far from everything, m.
+        always : condition or sequence of conditions
+            They must hold after every step.
+
+        Returns
+        -------
+        float
+            Simulated time that it took, s.
+
+        Raises
+        ------
+        Failure
+            The condition did not hold in time, something that is demanded did not hold, or a program has ended with an error.
+        """
+        deadline = arguments.number(deadline, "deadline", low=0.0, above=True, unit="s")
+        run = _Run(self._scenery, condition, deadline, self._guarded(no_contact), clearance, always)
+        self.call(run.begin)
+        self._check = run.look
+        limit = deadline / (1.0 if math.isinf(self.settings.speed) else self.settings.speed) * SLACK + SLACK_S
+        end = time.monotonic() + limit
+        try:
+            if not self.settings.lockstep:
+                self.running.resume()
+            while not run.over.wait(POLL_S):
+                self._look_after_programs()
+                if not self.running.is_running:
+                    self.running.stop()
+                    raise Failure("the simulator has ended")
+                if time.monotonic() > end:
+                    raise Failure(
+                        f"after {limit:.0f} s of wall time, {self.sim.time - run.since:.2f} of {deadline:g} s were simulated"
+                    )
+        finally:
+            self._check = None
+            if self.running.is_running:
+                self.running.pause()
+        if run.error is not None:
+            raise run.error
+        return run.took
+
+    def step(self, seconds: float) -> None:
+        """Let so much simulated time pass, s, as fast as it can."""
+        self.running.step(max(1, round(seconds / self.sim.dt)))
+
+    def _looked(self, _: Snapshot) -> None:
+        if self._check is not None and self._check() and not self.settings.lockstep:
+            self.running.control.do(USER, Pause())  # here and now: no step more is made
+
+    def _guarded(self, names: bool | str | Sequence[str]) -> list[str]:
+        if names is False:
+            return []
+        if names is True:
+            return list(self.sim.robots)
+        return [names] if isinstance(names, str) else list(names)
+
+    def _look_after_programs(self) -> None:
+        for program in self.programs:
+            if program.has_failed:
+                raise Failure(f"{program} has ended with status {program.status}{_told(program)}")
+
+    # -- what happened
+
+    @property
+    def contacts(self) -> list[Contact]:
+        """What robots have touched so far."""
+        return list(self.truth.contacts)
+
+    def shortest(self, robot: str, to: Any, start: Any = None) -> float:
+        """Length of the shortest way of a robot to a target (`botyard.testing.near`), m; by default from where it started.
+
+        WorldError when there is none.
+        """
+        from botyard.testing.conditions import pose_of
+        from botyard.testing.paths import path_length, shortest_path
+
+        body = self.sim.robots[robot]
+        begin = body.start if start is None else pose_of(self.sim, start)
+        end = pose_of(self.sim, to)
+        return path_length(
+            shortest_path(self.sim.scene, (begin.x, begin.y), (end.x, end.y), _inner_radius(body.spec.outline))
+        )
+
+    def report(self, repeat: str = "") -> str:
+        """What a failed test shows: seed, time, poses, contacts, programs, the recording, and how to repeat it."""
+        lines = [
+            f"seed {self.settings.seed}, simulated time {self.sim.time:.2f} s, map {self.sim.scene.source or self.sim.scene.name}"
+        ]
+        for name, robot in self.sim.robots.items():
+            truth, (x, y, th) = self.truth.robots.get(name, Truth()), robot.truth
+            stalled = f", stopped for {truth.stall_time:.2f} s" if truth.stall_time else ""
+            lines.append(
+                f"{name}: ({x:.3f}, {y:.3f}) m, {math.degrees(th):.1f}°; it went {truth.distance:.2f} m{stalled}"
+            )
+        lines += [str(contact) for contact in self.truth.contacts[-10:]]
+        for program in self.programs:
+            status = "runs" if program.status is None else f"ended with status {program.status}"
+            lines += [f"{program} ({status}); its last lines:", *(f"  {line}" for line in program.lines(OUTPUT_LINES))]
+        if self.recording is not None:
+            lines.append(f"recording: {self.recording} (botyard replay {self.recording})")
+        if repeat:
+            lines.append(f"again, with the page: {repeat}")
+        return "\n".join(lines)
+
+    def keep_recording(self, path: Path) -> None:
+        """Move the recording of a closed world elsewhere."""
+        if self.recording is not None and self.recording.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(self.recording, path)
+            self.recording = path
+
+
+class _Run:
+    """What `RobotWorld.run_until` waits for, looked at after every step."""
+
+    def __init__(
+        self, scenery: Scenery, condition: Condition | None, deadline: float, guarded: list[str], clearance: float | None,
+        always: Condition | Sequence[Condition],
+    ) -> None:  # fmt: skip
+        self._scenery, self._condition, self._deadline = scenery, condition, deadline
+        self._guarded, self._clearance = guarded, clearance
+        self._always = [always] if callable(always) else list(always)
+        self.over = threading.Event()
+        self.error: BaseException | None = None
+        self.since = self.took = 0.0
+        self._seen = 0
+
+    def begin(self) -> None:
+        """Before the first step, in the simulator's thread."""
+        scenery = self._scenery
+        self.since, self._seen = scenery.sim.time, len(scenery.truth.contacts)
+        if self._clearance is not None:
+            for name in self._guarded or scenery.sim.robots:
+                scenery.truth.watch_clearance(name, self._clearance)
+                scenery.truth[name].clearance = math.inf
+        for condition in (self._condition, *self._always):
+            begin = getattr(condition, "begin", None)
+            if begin is not None:
+                begin(scenery)
+
+    def look(self) -> bool:
+        """After a step; whether it is over."""
+        if self.over.is_set():
+            return True
+        try:
+            done = self._holds()
+        except BaseException as error:
+            self.error = error
+            done = True
+        if done:
+            self.took = self._scenery.sim.time - self.since
+            self.over.set()
+        return done
+
+    def _holds(self) -> bool:
+        scenery = self._scenery
+        sim, truth = scenery.sim, scenery.truth
+        for contact in truth.contacts[self._seen :]:
+            self._seen += 1
+            if contact.robot in self._guarded or contact.other in self._guarded:
+                raise Failure(str(contact))
+        if self._clearance is not None:
+            for name in self._guarded or sim.robots:
+                found = truth[name].clearance
+                if found < self._clearance:
+                    raise Failure(
+                        f"{sim.time:.2f} s: {name} came as near as {found:.3f} m to something, expected {self._clearance:g} m"
+                    )
+        for condition in self._always:
+            if not condition(scenery):
+                raise Failure(f"{sim.time:.2f} s: it does not hold any more that {_words(condition)}")
+        if self._condition is not None and self._condition(scenery):
+            return True
+        if sim.time - self.since < self._deadline - 1e-9:
+            return False
+        if self._condition is None:
+            return True
+        raise Failure(f"within {self._deadline:g} s it did not come to hold that {_words(self._condition)}")
+
+
+def _words(condition: Condition) -> str:
+    text = str(condition)
+    return getattr(condition, "__name__", text) if text.startswith("<") else text
+
+
+def _told(program: Program) -> str:
+    """The end of its output, for an error."""
+    lines = program.lines(OUTPUT_LINES)
+    return "\n  ".join(["; its last lines:", *lines]) if lines else "; it has written nothing"
+
+
+def _numbers(word: str) -> set[str]:
+    """The whole numbers in a word, such as the port of an address."""
+    return set("".join(c if c.isdigit() else " " for c in word).split())
+
+
+def _variable(name: str) -> str:
+    """A robot's name as a part of a variable's name."""
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name).upper()
+
+
+def _inner_radius(outline: Sequence[tuple[float, float]]) -> float:
+    """Radius of the largest disc around the middle that is inside of an outline, m."""
+    found = math.inf
+    for (ax, ay), (bx, by) in zip(outline, [*outline[1:], outline[0]], strict=True):
+        dx, dy = bx - ax, by - ay
+        t = max(0.0, min(1.0, -(ax * dx + ay * dy) / max(dx * dx + dy * dy, 1e-300)))
+        found = min(found, hypot(ax + t * dx, ay + t * dy))
+    return found
+
+
+def _free_domain(stack: ExitStack) -> int:
+    """A ROS 2 domain that no other test on this machine has; it is taken until the stack is closed."""
+    for domain in range(1, 101):
+        guard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            guard.bind((RobotWorld.host, 7400 + 250 * domain + _GUARD_PORT))
+        except OSError:
+            guard.close()
+            continue
+        stack.callback(guard.close)
+        return domain
+    raise ArgumentError("no ROS 2 domain is free: 1 … 100 are taken on this machine")
+
+
+__all__ = ["Failure", "RobotWorld", "Settings"]
