@@ -113,6 +113,17 @@ def test_links_within_the_documentation_lead_somewhere(page: str) -> None:
             assert ((DOCS / page).parent / target).exists(), target
 
 
+def test_the_page_about_pictures_makes_its_pictures(tmp_path: Path) -> None:
+    from tools.render_pictures import IMAGES, make
+
+    make(tmp_path)
+    for name in ("render-office.png", "render-follow.gif", "render-dark.png"):
+        with Image.open(tmp_path / name) as made, Image.open(IMAGES / name) as kept:
+            assert (made.size, getattr(made, "n_frames", 1)) == (kept.size, getattr(kept, "n_frames", 1))
+            difference = np.abs(np.asarray(made.convert("RGB"), np.int16) - np.asarray(kept.convert("RGB"), np.int16))
+            assert difference.mean() < 3.0, f"{name}: python -m tools.render_pictures"
+
+
 def test_the_tutorial_on_supervisors_is_true(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its class never collides or blocks, but is slow; the example deadlocks where it says so; the last piece of code runs."""
     text = (DOCS / "howto" / "traffic.md").read_text("utf-8")

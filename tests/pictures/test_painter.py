@@ -14,11 +14,12 @@ from PIL import Image
 
 import botyard
 from botyard.geometry import Pose, transform_point
+from botyard.model.colors import rgb
 from botyard.model.scene import Scene
 from botyard.pictures import painter
 from botyard.pictures.options import picture_options
 from botyard.pictures.painter import Painter
-from botyard.pictures.palette import THEMES, theme
+from botyard.pictures.palette import THEMES, robot_colors, theme
 from botyard.pictures.still import Still, take
 from botyard.pictures.trails import JUMP
 
@@ -211,6 +212,21 @@ def test_trails_are_where_robots_were_and_end_where_they_jumped() -> None:
     assert math.dist((1.0, 1.0), (0.0, -2.0)) > JUMP
 
 
+def test_a_simulation_with_a_history_knows_trails() -> None:
+    sim = botyard.Simulation(step=0.1, odometry_error="none")
+    sim.history.keep()
+    robot = sim.add_robot("p3dx", "bob", pose=(-3.0, 1.0, 0.0))
+    robot.command(v=0.5)
+    sim.step(80)
+    digest = sim.digest()
+    image, bare = (np.asarray(sim.render(area=AREA, size=SIZE, trails=t), np.int16) for t in (4.0, 0.0))
+    assert sim.digest() == digest
+    rows, columns = np.nonzero(np.abs(image - bare).max(axis=2) > 8)
+    assert set(rows) <= {at(0, 1.0)[1] + d for d in (-2, -1, 0, 1)}
+    assert columns.min() == pytest.approx(at(robot.truth.x - 4.0 * 0.5, 0)[0], abs=14), "four seconds of it"
+    assert columns.max() <= at(robot.truth.x, 0)[0]
+
+
 def test_time_that_goes_back_begins_new_trails() -> None:
     sim = botyard.Simulation(step=0.1, odometry_error="none")
     robot = sim.add_robot("p3dx", "bob", pose=(-3.0, 1.0, 0.0))
@@ -221,6 +237,17 @@ def test_time_that_goes_back_begins_new_trails() -> None:
         drawn.see(still)
     assert drawn.draw(stills[-1]) != bare.draw(stills[-1])
     assert drawn.draw(stills[0]) == bare.draw(stills[0])
+
+
+def test_robots_may_have_a_color_each() -> None:
+    sim = walled()
+    places = [(-2.0 + k % 5, 1.0 - k // 5) for k in range(10)]
+    for k, (x, y) in enumerate(places):
+        sim.add_robot("p3dx", f"r{k}", pose=(x, y, 0.0))
+    image = sim.render(area=AREA, size=SIZE, colors="robot")
+    found = [image.getpixel(at(x - 0.1, y)) for x, y in places]
+    assert found == [rgb(robot_colors()[k % 8]) for k in range(10)]
+    assert {sim.render(area=AREA, size=SIZE).getpixel(at(x - 0.1, y)) for x, y in places} == {RED}
 
 
 def test_stalled_robots_say_so() -> None:

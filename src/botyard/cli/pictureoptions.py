@@ -10,7 +10,7 @@ import click
 
 from botyard.errors import ArgumentError, CommandLineError
 from botyard.pictures.options import PictureOptions, picture_options
-from botyard.pictures.palette import THEMES
+from botyard.pictures.palette import COLORS, THEMES
 
 UNITS: Final = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)")
@@ -76,11 +76,14 @@ _OPTIONS: Final = (
     ),
     click.option("--size", type=SizeParam(), default="1000", show_default=True, help="Pixels."),
     click.option("--theme", type=click.Choice(THEMES), default="light", show_default=True, help="Colors."),
+    click.option(
+        "--colors", type=click.Choice(COLORS), default="model", show_default=True, help="Of robots: those of their models, or one each."
+    ),
 )  # fmt: skip
 
 
 def with_picture_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command function the options of pictures: it gets ``area``, ``follow``, ``trails``, ``scans``, ``size`` and ``theme``."""
+    """Give a command function the options of pictures: those of `chosen_picture`."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function

@@ -22,7 +22,7 @@ OPTIONS: Final = (
     "map", "stageworld", "nomap", "resolution", "max_read", "adf", "robots", "start", "controller", "simulate_batteries", "update_sim_time",
     "seed", "sensor_noise", "odom_error_mode", "no_error", "threads",
 )  # fmt: skip
-PICTURE: Final = ("area", "follow", "trails", "scans", "size", "theme")
+PICTURE: Final = ("area", "follow", "trails", "scans", "size", "theme", "colors")
 
 
 @click.command("snapshot")

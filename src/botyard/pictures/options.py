@@ -9,7 +9,7 @@ from typing import Any, Final
 from botyard import arguments
 from botyard.errors import ArgumentError
 from botyard.pictures.canvas import MAX_PIXELS, MAX_WIDTH, Size
-from botyard.pictures.palette import THEMES
+from botyard.pictures.palette import COLORS, THEMES
 from botyard.pictures.still import Scans
 
 LEAST_SIZE: Final = 16
@@ -37,6 +37,8 @@ class PictureOptions:
         Greatest width, or width and height, pixels; see `botyard.pictures.canvas.fit`.
     theme : str
         One of `THEMES`.
+    colors : str
+        One of `COLORS`.
     """
 
     area: tuple[float, ...] | None = None
@@ -45,6 +47,7 @@ class PictureOptions:
     scans: Scans = True
     size: Size = 1000
     theme: str = "light"
+    colors: str = "model"
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -60,6 +63,7 @@ def picture_options(
     scans: bool | str | Iterable[str] = True,
     size: int | Sequence[int] = 1000,
     theme: str = "light",
+    colors: str = "model",
 ) -> PictureOptions:
     """The options of a picture, checked.
 
@@ -75,6 +79,7 @@ def picture_options(
         scans=_scans(scans),
         size=_size(size),
         theme=arguments.one_of(theme, "theme", THEMES),
+        colors=arguments.one_of(colors, "colors", COLORS),
     )
 
 

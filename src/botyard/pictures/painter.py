@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from botyard.names import shown
 from botyard.pictures.canvas import Box, Layer, Mask, Point, View, clip_polygon, fit, paste, text
 from botyard.pictures.map import MAX_LABEL, Map, draw_map, scale_bar
 from botyard.pictures.options import PictureOptions
-from botyard.pictures.palette import RGBA, Theme, theme
+from botyard.pictures.palette import RGBA, Theme, robot_colors, theme
 from botyard.pictures.still import Beams, Figure, Looks, Still, ends
 from botyard.pictures.trails import BANDS, Trails
 
@@ -79,6 +80,8 @@ class Painter:
         WorldError
             It shows no finite part of the world.
         """
+        if self._options.colors == "robot":
+            still = _one_color_each(still)
         self.see(still)
         view = self._view = self._view_of(still)
         chart, dx, dy = self._chart(still.scene, view)
@@ -154,6 +157,18 @@ class Painter:
             for opacity, piece in pieces:
                 mask.line(piece, 1.5, round(255 * opacity))
             paste(mask.finish(), image)
+
+
+def _one_color_each(still: Still) -> Still:
+    """The same with colours that tell robots apart, as the page has them: by their order."""
+    own, colors = list(still.looks), robot_colors()
+    figures = []
+    for row, figure in enumerate(still.figures):
+        if figure.name:
+            own.append(replace(still.looks[figure.looks], color=colors[row % len(colors)]))
+            figure = replace(figure, looks=len(own) - 1)
+        figures.append(figure)
+    return replace(still, looks=tuple(own), figures=tuple(figures))
 
 
 def _box(area: Sequence[float]) -> Box:

@@ -12,6 +12,8 @@ from typing import Any, Final
 RGBA = tuple[int, int, int, int]
 """Red, green, blue and opacity, 0 … 255."""
 THEMES: Final = ("light", "dark")
+COLORS: Final = ("model", "robot")
+"""Robots have the colour of their model, or one each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,12 @@ def theme(name: str) -> Theme:
 
 
 @cache
+def robot_colors() -> tuple[str, ...]:
+    """Colours that tell robots apart, ``#rrggbb``."""
+    return tuple(_palette()["robots"])
+
+
+@cache
 def _palette() -> Mapping[str, Any]:
     return tomllib.loads(files("botyard.pictures").joinpath("palette.toml").read_text("utf-8"))
 
@@ -55,4 +63,4 @@ def _rgba(text: str) -> RGBA:
     return r, g, b, a[0] if a else 255
 
 
-__all__ = ["RGBA", "THEMES", "Theme", "theme"]
+__all__ = ["COLORS", "RGBA", "THEMES", "Theme", "robot_colors", "theme"]

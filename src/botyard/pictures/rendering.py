@@ -15,6 +15,7 @@ from botyard.model import scene as scenes
 from botyard.pictures.draw import encoded, render_robot, render_scene, render_still
 from botyard.pictures.files import save_picture
 from botyard.pictures.options import PictureOptions, picture_options
+from botyard.pictures.painter import Painter
 from botyard.pictures.still import take
 from botyard.sim import simulation
 
@@ -35,10 +36,26 @@ def render(
         suffix = Path(path).suffix.lower()
         if suffix not in Image.registered_extensions():
             raise ArgumentError(f'path: expected a suffix of pictures such as .png, found "{suffix}" in {path}')
-    image = render_still(take(sim, checked.scans), checked)
+    painter = Painter(checked)
+    if checked.trails:
+        _look_back(sim, checked.trails, painter)
+    image = painter.draw(take(sim, checked.scans))
     if path is not None:
         save_picture(image, path, force=overwrite)
     return image
+
+
+def _look_back(sim: simulation.Simulation, seconds: float, painter: Painter) -> None:
+    """Show a painter where robots were, for their trails. ArgumentError: nothing is known of that."""
+    if not sim.history.is_on:
+        raise ArgumentError(
+            "trails: expected a simulation that keeps where robots were: call sim.history.keep() at first"
+        )
+    past: simulation.Simulation | None = None
+    for moment in sim.history.moments:
+        if sim.time - seconds <= moment.time < sim.time:
+            past = sim.history.look(moment.time, past)
+            painter.see(take(past, False))
 
 
 @simulation.png.implementation

@@ -480,9 +480,11 @@ class Simulation(Restorable[Robot]):
         *,
         area: Sequence[float] | None = None,
         follow: str | None = None,
+        trails: float = 0.0,
         scans: bool | str | Sequence[str] = True,
         size: int | tuple[int, int] = 1000,
         theme: str = "light",
+        colors: str = "model",
         overwrite: bool = False,
     ) -> Image:
         """Draw the world from above, as the page shows it.
@@ -496,6 +498,8 @@ class Simulation(Restorable[Robot]):
             all of the world, or 12 m around the robot.
         follow : str, optional
             Name of the robot that is in the middle.
+        trails : float
+            Where robots were so long before, s; it is known while the history is on (``sim.history.keep()``).
         scans : bool or names of robots
             Beams of the sensors that somebody reads (True), of none (False), or of all range sensors of these robots.
         size : int or tuple of two
@@ -503,13 +507,16 @@ class Simulation(Restorable[Robot]):
             wide gets narrower, and so does one that would have more than 10⁸ pixels.
         theme : str
             ``light`` or ``dark``.
+        colors : str
+            Robots have the colour of their ``model``, or each ``robot`` has one of its own.
         overwrite : bool
             Replace a file at `path` that botyard did not write.
 
         Raises
         ------
         ArgumentError
-            The size is not from 16 to 20,000 or has more than 10⁸ pixels, the area is empty, there is no such theme, or the suffix is of no
+            The size is not from 16 to 20,000 or has more than 10⁸ pixels, the area is empty, there is no such theme, trails are asked for
+            without a history, or the suffix is of no
             format for pictures.
         UnknownNameError
             There is no robot of this name.
@@ -518,7 +525,9 @@ class Simulation(Restorable[Robot]):
         OSError
             It cannot be written.
         """
-        options = {"area": area, "follow": follow, "scans": scans, "size": size, "theme": theme}
+        options = {
+            "area": area, "follow": follow, "trails": trails, "scans": scans, "size": size, "theme": theme, "colors": colors,
+        }  # fmt: skip
         return render(self, None if path is None else arguments.path(path, "path"), options, overwrite)
 
     def _repr_png_(self) -> bytes:
