@@ -24,6 +24,7 @@ from bench import (
     startup,
     traffic,
     worlds,
+    worlds_batch,
 )
 
 ALL = {
@@ -45,6 +46,7 @@ ALL = {
     "render": render.main,
     "traffic": traffic.main,
     "worlds": worlds.main,
+    "worlds_batch": worlds_batch.main,
     "scaling": scaling.main,
 }
 

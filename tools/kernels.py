@@ -22,17 +22,18 @@ from botyard.native.kernels import ENTRIES
 from botyard.native.packages import CONVENTION, digest_of
 from botyard.native.shipped import FOLDER, TABLE, read_table, this_platform
 
-SLOWEST_ENTRIES: Final = ("move_masses", "allow", "cast", "advance")
+SLOWEST_ENTRIES: Final = ("advance_world", "move_masses", "allow", "cast", "advance")
 """Entries that take longest to compile: they are begun first, so that all processes end at about the same time."""
 
 
 def call_all() -> None:
     """Call each entry once, in Python, to learn its argument types."""
-    from botyard.sim.warmup import warm_up
+    from botyard.sim.warmup import warm_up, warm_up_worlds
     from botyard.traffic.compare import compile_kernels
 
     warnings.simplefilter("ignore", RuntimeWarning)  # 64-bit products of NumPy's integers wrap around, as they should
     warm_up()
+    warm_up_worlds()
     compile_kernels()
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from botyard.model.scene import Scene
     from botyard.model.sensors import LaserSpec, SonarSpec
     from botyard.sim.simulation import Robot, Simulation
+    from botyard.sim.worlds import Worlds
 
 # Module of each public name: it is imported on first use.
 _MODULE_OF = {
@@ -59,6 +60,7 @@ _MODULE_OF = {
     "Twist": "geometry",
     "UnknownNameError": "errors",
     "WorldError": "errors",
+    "Worlds": "sim.worlds",
     "load_laser": "model.library",
     "load_robot": "formats.models",
     "load_scene": "formats.registry",
@@ -84,7 +86,7 @@ provide(
 __all__ = [
     "ArgumentError", "BotyardError", "Budget", "BudgetError", "CommandError", "DoubtWarning", "FormatError", "LaserScan", "LaserSpec",
     "MapError", "ModelError", "Pose", "Robot", "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "StateError", "Twist",
-    "UnknownNameError", "WorldError", "__version__", "load_laser", "load_robot", "load_scene", "robot_names",
+    "UnknownNameError", "WorldError", "Worlds", "__version__", "load_laser", "load_robot", "load_scene", "robot_names",
     "serve",
 ]  # fmt: skip
 

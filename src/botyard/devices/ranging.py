@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -418,6 +418,28 @@ def _arrays(kinds: Sequence[_Beams]) -> dict[str, NDArray[Any]]:
 def _fans(table: Ranges, bounds: I8, shapes: Mapping[str, NDArray[Any]]) -> Fans:
     """The arrays that kernels take; `bounds`: offsets of the devices' readings, (n + 1,)."""
     return Fans(row=table.body, key=table.stream, mask=table.senses, kind=table.kind, out=bounds[:-1], **shapes)
+
+
+class Fan(NamedTuple):
+    """A range device, for `fans_of`: row of its body, its number in the random streams, what it detects, where its readings begin."""
+
+    row: int
+    stream: int
+    senses: Visible
+    out: int
+    bundles: tuple[Bundle, ...]
+
+
+def fans_of(devices: Sequence[Fan]) -> Fans:
+    """The arrays that kernels take, with a kind of its own for each device: limits and errors of each can be written by themselves."""
+    return Fans(
+        row=np.array([d.row for d in devices], np.int64),
+        key=np.array([d.stream for d in devices], np.uint64),
+        mask=np.array([int(d.senses) for d in devices], np.uint16),
+        kind=np.arange(len(devices)),
+        out=np.array([d.out for d in devices], np.int64),
+        **_arrays([_beams(d.bundles) for d in devices]),
+    )
 
 
 def workspace(fans: Fans) -> Beams:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from botyard.elementary import atan2, hypot
 from botyard.engine.kernels import grid as grid_kernels
-from botyard.engine.layout import F8, I2, I4, I8, U2, Bins, Bodies, Control, Grid
+from botyard.engine.layout import F8, I2, I4, I8, U2, WALL, Bins, Bodies, Control, Grid
 from botyard.engine.rng import body_uid
 from botyard.geometry import Outline, distance, transform_point
 from botyard.model.dynamics import DynamicsSpec
@@ -362,6 +362,7 @@ def build_bins(n: int) -> Bins:
         seen=np.zeros(1, np.uint16),
         cell=np.zeros(n, np.int64),
         reach=np.zeros(3),
+        met=np.full(n, WALL, np.int64),
     )
 
 

@@ -23,6 +23,9 @@ U1 = NDArray[np.uint8]
 U2 = NDArray[np.uint16]
 U8 = NDArray[np.uint64]
 
+WALL: Final = -1
+"""In place of the row of a body: a wall."""
+
 
 class Mode(IntEnum):
     """What the target of an axis means."""
@@ -225,7 +228,7 @@ class Bodies(NamedTuple):
     edge : (n_verts,) float64
         1 / length of the edge that ends at each corner, 1/m; 0 for an edge without length.
     feels : (n,) int8
-        0 or 1: `State.contact` is written for the body; else it stays 0.
+        Bit 0: `State.contact` is written for the body; else it stays 0. Bit 1: `Bins.met` is written for it.
     placed : (n, 6) float64
         Pose for which `world` holds each body's corners: x, y, heading, its cosine and sine; and its `State.mask` then. NaN: not yet.
     leeway : (n,) float64
@@ -322,6 +325,8 @@ class Bins(NamedTuple):
         Cell of each row.
     reach : (3,) float64
         Greatest radius of a body, and greatest distances that one may move in this step and in one of this and the last, m.
+    met : (n,) int64
+        Row of the body that each one was last stopped by, or `WALL`; see `Bodies.feels`.
     """
 
     frame: F8
@@ -334,6 +339,7 @@ class Bins(NamedTuple):
     seen: U2
     cell: I8
     reach: F8
+    met: I8
 
 
 class World(NamedTuple):

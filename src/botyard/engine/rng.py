@@ -31,6 +31,34 @@ def _mix(z: int) -> int:
     return z ^ (z >> 31)
 
 
+def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """`_mix` of many words."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(_M1)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(_M2)
+    mixed: NDArray[np.uint64] = z ^ (z >> np.uint64(31))
+    return mixed
+
+
+def stream_keys(seeds: NDArray[np.uint64], *words: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
+    """Keys of many streams: `kernels.noise.stream_key` for any number of words behind the seed, each for all or one for each seed."""
+    golden = np.uint64(_GOLDEN)
+    key = _mixed(seeds + golden)
+    for word in words:
+        key = _mixed(key ^ (np.asarray(word, np.uint64) + golden))
+    return key
+
+
+def uniform(keys: NDArray[np.uint64], number: int) -> NDArray[np.float64]:
+    """Draw `number` of many streams, uniform in [0, 1)."""
+    z = _mixed(keys + np.uint64((number + 1) * _GOLDEN & _WORD))
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def episode_seeds(seeds: NDArray[np.uint64], episodes: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Seeds of episodes of worlds: of episode 0 the seed of the world, of others a hash of both. All are arrays of one shape."""
+    return np.where(episodes == 0, seeds, stream_keys(seeds, episodes.astype(np.uint64)))
+
+
 def draws(seed: int | np.uint64, uid: int, device: int, tick: int, n: int, part: int = 0) -> NDArray[np.float64]:
     """`n` draws of a stream of `kernels.noise`, uniform in [−1, 1), from draw ``part · 2³²`` on."""
     key = _mix((int(seed) + _GOLDEN) & _WORD)

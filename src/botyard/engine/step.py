@@ -12,7 +12,7 @@ import numpy as np
 
 from botyard.engine.kernels.bins import fill_bins
 from botyard.engine.kernels.collide import move_all
-from botyard.engine.kernels.jit import entry_kernel
+from botyard.engine.kernels.jit import entry_kernel, merged_kernel
 from botyard.engine.kernels.motion import plan_velocities
 from botyard.engine.kernels.odometry import integrate_odometry
 from botyard.engine.kernels.outlines import place_outlines
@@ -30,6 +30,12 @@ def advance(world: World, dt: float, seed: np.uint64, tick: int, parts: int) -> 
     computed from the poses: after bodies were added, removed or put elsewhere. One kernel does all of it, because compiling another one
     would take half a second.
     """
+    advance_bodies(world, dt, seed, tick, parts)
+
+
+@merged_kernel
+def advance_bodies(world: World, dt: float, seed: np.uint64, tick: int, parts: int) -> None:
+    """`advance`, for kernels."""
     state, bodies, bins = world.state, world.bodies, world.bins
     if parts & 1:
         plan_velocities(state, dt)

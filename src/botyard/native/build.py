@@ -173,7 +173,7 @@ def module_of(entry: Entry[Any]) -> str:
     if entry.kinds is None:
         raise ValueError(f"{entry.name} was not called: its argument types are not known")
     with global_compiler_lock:
-        library = compiler.with_wrapper(entry.function, entry.kinds, entry.result, symbol)
+        library = compiler.with_wrapper(entry.function, entry.kinds, entry.result, symbol, rows=entry.takes_rows)
         return str(library.get_llvm_str())
 
 

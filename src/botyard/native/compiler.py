@@ -21,7 +21,7 @@ from typing import Any, Final
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import event, types
+from numba.core import cgutils, event, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np import arrayobj
 
@@ -148,7 +148,7 @@ def compile_kernel(function: Function, kinds: Sequence[Kind]) -> Any:
 
 
 def add_wrapper(compiled: Any, kinds: Sequence[Kind], result: str, module: Any, symbol: str) -> None:
-    """Add a wrapper function to an LLVM module: it unpacks a row of words and calls the kernel.
+    """Add a wrapper function to an LLVM module: it unpacks a row of words and calls the kernel; see `add_rows_wrapper`.
 
     Parameters
     ----------
@@ -163,23 +163,46 @@ def add_wrapper(compiled: Any, kinds: Sequence[Kind], result: str, module: Any, 
     symbol : str
         Name of the wrapper.
     """
-    context = compiled.target_context
-    returns = compiled.signature.return_type
     kind = {"": _ir.VoidType(), "?": _ir.IntType(8), "d": _ir.DoubleType()}.get(result, _INT64)
     function = _ir.Function(module, _ir.FunctionType(kind, [_INT64.as_pointer()]), name=symbol)
     builder = _ir.IRBuilder(function.append_basic_block())
-    arguments, at = [], 0
-    for taken in kinds:
-        arguments.append(_value(context, builder, function.args[0], at, taken))
-        at += taken.words
-    callee = context.declare_function(module, compiled.fndesc)
-    _, value = context.call_conv.call_function(builder, callee, returns, compiled.signature.args, arguments)
+    value = _call(compiled, kinds, module, builder, function.args[0])
     if result == "":
         builder.ret_void()
     elif result == "?":
         builder.ret(builder.zext(value, _ir.IntType(8)))
     else:
         builder.ret(value)
+
+
+def add_rows_wrapper(compiled: Any, kinds: Sequence[Kind], module: Any, symbol: str) -> None:
+    """Add a wrapper function to an LLVM module that calls a kernel without a result for many rows of words.
+
+    It takes a row of four words: the address of the rows, their length in words, the address of the int64 numbers of the rows that are to
+    be used, and how many numbers there are. The other parameters are those of `add_wrapper`.
+    """
+    function = _ir.Function(module, _ir.FunctionType(_ir.VoidType(), [_INT64.as_pointer()]), name=symbol)
+    builder = _ir.IRBuilder(function.append_basic_block())
+    table, length, numbers, count = (builder.load(builder.gep(function.args[0], [_INT64(k)])) for k in range(4))
+    table, numbers = (builder.inttoptr(word, _INT64.as_pointer()) for word in (table, numbers))
+    with cgutils.for_range(builder, count) as loop:
+        number = builder.load(builder.gep(numbers, [loop.index]))
+        _call(compiled, kinds, module, builder, builder.gep(table, [builder.mul(number, length)]))
+    builder.ret_void()
+
+
+def _call(compiled: Any, kinds: Sequence[Kind], module: Any, builder: Any, words: Any) -> Any:
+    """Call a kernel with the arguments in a row of words; its result."""
+    context = compiled.target_context
+    arguments, at = [], 0
+    for taken in kinds:
+        arguments.append(_value(context, builder, words, at, taken))
+        at += taken.words
+    callee = context.declare_function(module, compiled.fndesc)
+    _, value = context.call_conv.call_function(
+        builder, callee, compiled.signature.return_type, compiled.signature.args, arguments
+    )
+    return value
 
 
 def _value(context: Any, builder: Any, words: Any, at: int, kind: Kind) -> Any:
@@ -229,20 +252,23 @@ _LIBRARIES: Final[list[Any]] = []
 """Libraries compiled in this process, kept alive for their machine code."""
 
 
-def address_of_compiled(function: Function, kinds: Sequence[Kind], result: str) -> int:
-    """Address of a kernel's wrapper (`add_wrapper`), compiled now or loaded from the cache."""
+def address_of_compiled(function: Function, kinds: Sequence[Kind], result: str, *, rows: bool) -> int:
+    """Address of a kernel's wrapper (`add_wrapper`; `rows`: `add_rows_wrapper`), compiled now or loaded from the cache."""
     with global_compiler_lock:
-        library = with_wrapper(function, kinds, result, WRAPPER)
+        library = with_wrapper(function, kinds, result, WRAPPER, rows=rows)
         _LIBRARIES.append(library)
         return int(library.get_pointer_to_function(WRAPPER))
 
 
-def with_wrapper(function: Function, kinds: Sequence[Kind], result: str, symbol: str) -> Any:
+def with_wrapper(function: Function, kinds: Sequence[Kind], result: str, symbol: str, *, rows: bool) -> Any:
     """A code library of Numba's with a kernel and its wrapper. The caller holds Numba's lock."""
     compiled = compile_kernel(function, kinds)
     library = compiled.target_context.codegen().create_library(f"{function.__module__}.{function.__qualname__}")
     module = library.create_ir_module(symbol)
-    add_wrapper(compiled, kinds, result, module, symbol)
+    if rows:
+        add_rows_wrapper(compiled, kinds, module, symbol)
+    else:
+        add_wrapper(compiled, kinds, result, module, symbol)
     library.add_ir_module(module)
     library.add_linking_library(compiled.library)
     library.finalize()

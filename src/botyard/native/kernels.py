@@ -11,6 +11,9 @@ The calling convention is the same for 1 and 2. An entry takes one pointer to a 
 address and its shape; a tuple of arrays is the words of its fields; a `Pack` is the address of such a row, written once when arrays are
 allocated. So a call from Python costs half a microsecond, whatever the number of arrays. Kernels allocate nothing, do not raise, and
 run without the GIL.
+
+An entry *of rows* (`RowsEntry`) is called once for each of many such rows, which stand one behind the other in a `RowTable`, by one call
+from Python.
 """
 
 from __future__ import annotations
@@ -19,13 +22,14 @@ import ctypes
 import struct
 import threading
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar, get_type_hints
+from typing import Any, ClassVar, Final, Generic, TypeVar, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from botyard.errors import KernelsError
 from botyard.extras import lacking
-from botyard.native.kinds import SCALARS, Kind, PackKind, ScalarKind, format_of, kind_of, words_of
+from botyard.native.kinds import SCALARS, Kind, Pack, PackKind, ScalarKind, address_of, format_of, kind_of, words_of
 from botyard.native.packages import Function, Package, mode
 
 R = TypeVar("R")
@@ -50,6 +54,9 @@ class Entry(Generic[R]):
     kinds : tuple of Kind or None
         Types of the arguments of its first call; None before that.
     """
+
+    takes_rows: ClassVar[bool] = False
+    """Whether it is a `RowsEntry`."""
 
     def __init__(self, function: Callable[..., R], package: Package) -> None:
         self.function = function
@@ -182,6 +189,107 @@ class Entry(Generic[R]):
                 raise TypeError(f"{self.name}: {name}: {error}") from None
 
 
+class RowTable:
+    """Arguments of many calls of a kernel.
+
+    Parameters
+    ----------
+    entry : RowsEntry
+        The kernel.
+    count : int
+        Number of rows.
+    arguments : callable
+        The arguments of a row: packs, named tuples of arrays, numbers. What it returns must stay valid as long as the table.
+
+    Attributes
+    ----------
+    words : (n, k) uint64 array
+        The encoded arguments.
+    kinds : tuple of Kind
+        Their types.
+    """
+
+    def __init__(self, entry: RowsEntry, count: int, arguments: Callable[[int], tuple[Any, ...]]) -> None:
+        self.arguments = arguments
+        self.kinds = entry.kinds_of(arguments(0))
+        self._form = struct.Struct("<" + format_of(self.kinds))
+        self.words = np.zeros((count, self._form.size // WORD), np.uint64)
+
+    def fill(self, first: int, end: int) -> None:
+        """Encode the rows `first` … `end` − 1, whose arrays are equally far apart in memory from each row to the next."""
+        self.words[first:end] = self._encoded(first)
+        if end - first > 1:  # what is the same in all rows has the distance 0; unsigned numbers wrap around
+            distance = self._encoded(first + 1) - self.words[first]
+            self.words[first:end] += np.arange(end - first, dtype=np.uint64)[:, None] * distance
+
+    def column(self, argument: int) -> int:
+        """Column of the first word of an argument, by its number."""
+        return sum(kind.words for kind in self.kinds[:argument])
+
+    def _encoded(self, row: int) -> NDArray[np.uint64]:
+        words = [
+            word for value, kind in zip(self.arguments(row), self.kinds, strict=True) for word in words_of(value, kind)
+        ]
+        return np.frombuffer(self._form.pack(*words), np.uint64)
+
+
+class RowsEntry(Entry[None]):
+    """A kernel without a result that one call from Python calls for many rows of arguments: ``entry(table, numbers)``.
+
+    It takes a `RowTable` and the numbers of its rows, (n,) int64, and calls the kernel for these in this order. Numbers are not checked.
+    """
+
+    takes_rows = True
+
+    def __call__(self, table: RowTable, numbers: NDArray[np.int64]) -> None:
+        """Call the kernel for these rows of a table."""
+        self._call(table, numbers)
+
+    @property
+    def signature(self) -> str:
+        """Name and types of a row, as text."""
+        return super().signature.replace("(", "(rows:", 1)
+
+    def kinds_of(self, arguments: tuple[Any, ...]) -> tuple[Kind, ...]:
+        """Types of the arguments of a row; those of the first row say which types the kernel is compiled for.
+
+        Raises
+        ------
+        TypeError
+            They are of other types than those of the first row.
+        """
+        kinds = self._kinds(arguments)
+        if self.kinds is None:
+            self.kinds = kinds
+        if kinds != self.kinds:
+            raise TypeError(f"{self.name}: expected arguments {self.signature}, found ({','.join(map(str, kinds))})")
+        return kinds
+
+    def _first(self, table: RowTable, numbers: NDArray[np.int64]) -> None:
+        with _LOCK:
+            if not self.is_ready:
+                address = _address(self)
+                self._call = self._rows_in_python if address is None else self._rows_as_machine_code(address)
+        self(table, numbers)
+
+    def _rows_in_python(self, table: RowTable, numbers: NDArray[np.int64]) -> None:
+        for number in numbers.tolist():
+            values = (v.value if isinstance(v, Pack) else v for v in table.arguments(number))
+            self.function(*values)
+
+    def _rows_as_machine_code(self, address: int) -> Function:
+        native = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(address)  # ctypes releases the GIL during the call
+        pack = struct.Struct("<4Q").pack
+
+        def call(table: RowTable, numbers: NDArray[np.int64]) -> None:
+            words = table.words
+            native(pack(address_of(words), words.shape[1], address_of(numbers), len(numbers)))
+
+        return call
+
+
+WORD: Final = 8
+"""Bytes of a word."""
 _LOCK: Final = threading.RLock()
 """Numba compiles one function at a time; also guards the first call of entries."""
 ENTRIES: Final[dict[str, Entry[Any]]] = {}
@@ -200,6 +308,15 @@ def entry_kernels(package: Package) -> Callable[[Callable[..., R]], Entry[R]]:
 
     def decorate(function: Callable[..., R]) -> Entry[R]:
         return Entry(package.kernel(function), package)
+
+    return decorate
+
+
+def rows_kernels(package: Package) -> Callable[[Callable[..., None]], RowsEntry]:
+    """A decorator that makes kernels of a package callable from Python, for many rows of arguments at once."""
+
+    def decorate(function: Callable[..., None]) -> RowsEntry:
+        return RowsEntry(package.kernel(function), package)
 
     return decorate
 
@@ -234,11 +351,11 @@ def _address(entry: Entry[Any]) -> int | None:
         ) from None
 
     assert entry.kinds is not None
-    return address_of_compiled(entry.function, entry.kinds, entry.result)
+    return address_of_compiled(entry.function, entry.kinds, entry.result, rows=entry.takes_rows)
 
 
 def _is_of_the_compiler(module: str | None) -> bool:
     return module is not None and module.partition(".")[0] in ("numba", "llvmlite")
 
 
-__all__ = ["ENTRIES", "Entry", "entry_kernels"]
+__all__ = ["ENTRIES", "Entry", "RowTable", "RowsEntry", "entry_kernels", "rows_kernels"]

@@ -85,7 +85,7 @@ class PackKind:
 
 Kind = ArrayKind | ScalarKind | TupleKind | PackKind
 
-_DTYPES: Final = {np.dtype(name): name for name in ("f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")}
+_DTYPES: Final = {np.dtype(name): name for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")}
 SCALARS: Final = {int: ScalarKind("q"), np.uint64: ScalarKind("Q"), float: ScalarKind("d"), bool: ScalarKind("?")}
 _NUMBERS: Final = {code: struct.Struct("<" + code) for code in "qQd?"}
 _RANGES: Final = {

@@ -14,6 +14,7 @@ from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.scene import Scene
 from botyard.sim.simulation import Simulation
+from botyard.sim.worlds import Worlds
 
 
 def warm_up(before_sensors: Callable[[], object] = lambda: None, *, masses: bool = True) -> None:
@@ -54,9 +55,17 @@ def warm_up_masses() -> None:
     sim.step()
 
 
+def warm_up_worlds() -> None:
+    """The kernels of `Worlds`, which no simulation needs."""
+    worlds = Worlds(Scene(segments=np.array([[0.0, 0.0, 2.0, 0.0], [2.0, 0.0, 2.0, 2.0]])), "p3dx", 1)
+    worlds.step()
+    worlds.cast([[[1.0, 1.0]]], [[0.0]], range_max=1.0)
+    worlds.sample_free()
+
+
 def has_mass_kernels() -> bool:
     """Whether the kernels of bodies with mass are loaded, so that the first step with one takes no longer than others."""
     return move_masses.is_at_hand
 
 
-__all__ = ["has_mass_kernels", "warm_up", "warm_up_masses", "warm_up_sensors_and_maps"]
+__all__ = ["has_mass_kernels", "warm_up", "warm_up_masses", "warm_up_sensors_and_maps", "warm_up_worlds"]

@@ -28,7 +28,7 @@ from botyard.engine.kernels.polygons import (
     segments_cross,
     side,
 )
-from botyard.engine.layout import F8, I1, I8, Bodies, Grid, World
+from botyard.engine.layout import F8, I1, I8, WALL, Bodies, Grid, World
 
 TRANSLATING = 2e-5
 """A robot slower than this only turns, m/s (§11.3)."""
@@ -36,6 +36,8 @@ ALONG = 1e-9
 """Rounding allowed, m, when a body that overlaps something moves along it and not away."""
 MARCH, AT_START, ESCAPE, REFINE = 0, 1, 2, 3
 """Stages of the search for the first contact, see `free_fraction`."""
+NEAR = 4.0 * CONTACT
+"""A body that was stopped by something is nearer to it than this, m."""
 SECTORS = 64
 """Sectors of bearings in which contacts are reported."""
 
@@ -256,6 +258,30 @@ def contact_sectors(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep, part: fl
     return bits
 
 
+@kernel
+def stopped_by(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep, part: float) -> int:
+    """What a body touches when it has gone `part` of its arc: the row of the nearest body, or `WALL`.
+
+    What it does not come nearer to counts only if it touches nothing else: a body that overlaps something may move away from it. All
+    trials are made in one place of the loop, so that `clearance` is compiled once.
+    """
+    near, nearest, met = bodies.near, math.inf, WALL
+    for away in range(2):
+        for n in range(-1, sweep.bodies):  # all walls, then each body
+            if n >= 0:
+                near[0], near[n] = near[n], near[0]
+            one = Sweep(
+                sweep.row, sweep.x, sweep.y, sweep.cosine, sweep.sine, sweep.dx, sweep.dy, sweep.dth,
+                sweep.segments if n < 0 else 0, 0 if n < 0 else 1,
+            )  # fmt: skip
+            gap = clearance(grid, pose, bodies, one, part, NEAR, away == 0)
+            if gap < nearest:
+                nearest, met = gap, WALL if n < 0 else near[0]
+        if nearest < NEAR:
+            break
+    return met
+
+
 @merged_kernel
 def is_blocked(world: World, pose: F8, row: int) -> bool:
     """Whether body `row` touches something solid where it is; `pose` stands in place of `State.pose`."""
@@ -337,8 +363,8 @@ def move_body(world: World, row: int, dt: float) -> None:
 def travel(world: World, arc_ahead: Sweep, to_x: float, to_y: float) -> float:
     """How much of its arc a body can travel, 0 … 1, whose corners stand in `Bodies.world` for the end of it, (`to_x`, `to_y`).
 
-    Where nothing solid is near, the way is free without further tests: that is most bodies in most steps. Writes `State.contact` and
-    `Bodies.leeway`.
+    Where nothing solid is near, the way is free without further tests: that is most bodies in most steps. Writes `State.contact`,
+    `Bodies.leeway` and `Bins.met`.
     """
     grid, bodies, bins, pose, contact = world.grid, world.bodies, world.bins, world.state.pose, world.state.contact
     row, leeway = arc_ahead.row, bodies.leeway
@@ -370,7 +396,9 @@ def travel(world: World, arc_ahead: Sweep, to_x: float, to_y: float) -> float:
     # one that stands where it stood touches what it touched
     if fraction > 0.0 or sweep.dth != 0.0 or contact[row] == np.uint64(0):
         contact[row] = np.uint64(0)
-        if fraction < 1.0 and bodies.feels[row] == 1:  # a little farther it touches what it was stopped by
+        if fraction < 1.0 and bodies.feels[row] & 1:  # a little farther it touches what it was stopped by
             beyond = min(1.0, fraction + 1.5 * CONTACT / way)
             contact[row] = contact_sectors(grid, pose, bodies, sweep, beyond)
+    if fraction < 1.0 and bodies.feels[row] & 2:
+        bins.met[row] = stopped_by(grid, pose, bodies, sweep, min(1.0, fraction + 1.5 * CONTACT / way))
     return fraction

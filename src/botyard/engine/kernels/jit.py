@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from botyard.native.kernels import entry_kernels
+from botyard.native.kernels import entry_kernels, rows_kernels
 from botyard.native.packages import Package
 
 _ENGINE = Path(__file__).resolve().parent.parent
@@ -18,7 +18,7 @@ PACKAGE = Package(
     ],
 )
 
-entry_kernel, kernel = entry_kernels(PACKAGE), PACKAGE.kernel
+entry_kernel, rows_kernel, kernel = entry_kernels(PACKAGE), rows_kernels(PACKAGE), PACKAGE.kernel
 inline_kernel, merged_kernel = PACKAGE.inline_kernel, PACKAGE.merged_kernel
 
-__all__ = ["PACKAGE", "entry_kernel", "inline_kernel", "kernel", "merged_kernel"]
+__all__ = ["PACKAGE", "entry_kernel", "inline_kernel", "kernel", "merged_kernel", "rows_kernel"]

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from botyard.elementary import cosine_sine
-from botyard.engine.kernels.jit import entry_kernel
+from botyard.engine.kernels.jit import entry_kernel, inline_kernel
 from botyard.engine.kernels.raycast import aim, away_from_zero, segment_range, stride
-from botyard.engine.layout import F8, I8, U1, World
+from botyard.engine.layout import F8, I8, U1, WALL, Grid, World
 
-WALL, NOTHING = -1, -2
-"""In place of a body's row: a wall was hit, or nothing."""
+NOTHING = -2
+"""In place of a body's row, or `WALL`: nothing was hit."""
+
+
+@inline_kernel
+def wall_ahead(grid: Grid, gx: float, gy: float, dx: float, dy: float, best: float, mask: int) -> float:
+    """How far a ray gets before it meets a wall of the classes `mask`, at most `best`; places and lengths in cells of the grid."""
+    nx, ny, start, seg, classes, clear = grid.nx, grid.ny, grid.start, grid.seg, grid.mask, grid.clear_flat
+    walk = aim(gx, gy, dx, dy, nx, ny, best)
+    sx, sy, base, quadrant, ix, iy, t = walk[6], walk[7], walk[8], walk[9], walk[10], walk[11], walk[12]
+    while t < best:
+        cell = base + ix * sx + iy * sy
+        side = int(clear[quadrant + cell])
+        if side == 0:  # the cell has entries: test each; else jump over the free square
+            for n in range(start[cell], start[cell + 1]):
+                if int(classes[n]) & mask:
+                    best = segment_range(seg[n, 0] - gx, seg[n, 1] - gy, seg[n, 2], seg[n, 3], dx, dy, best)
+            side = 1
+        ix, iy, t = stride(walk, ix, iy, side, nx, ny)
+    return best
 
 
 @entry_kernel
@@ -36,27 +54,16 @@ def look(world: World, seen: U1, eye: int, x: float, y: float, bearings: F8, rea
         Output: row of the body that is met, `WALL` or `NOTHING`.
     """
     grid, bodies, pose = world.grid, world.bodies, world.state.pose
-    nx, ny, h = grid.nx, grid.ny, grid.h
-    start, seg, classes, clear = grid.start, grid.seg, grid.mask, grid.clear_flat
+    h = grid.h
     gx, gy = (x - grid.x0) / h, (y - grid.y0) / h
     corners, part_start, vert_start, radius = bodies.world, bodies.part_start, bodies.vert_start, bodies.radius
     for k in range(bearings.shape[0]):
         c, s = cosine_sine(bearings[k])
         dx, dy = away_from_zero(c), away_from_zero(s)
-        best, hit = reach / h, NOTHING
-        walk = aim(gx, gy, dx, dy, nx, ny, best)
-        sx, sy, base, quadrant, ix, iy, t = walk[6], walk[7], walk[8], walk[9], walk[10], walk[11], walk[12]
-        while t < best:
-            cell = base + ix * sx + iy * sy
-            side = int(clear[quadrant + cell])
-            if side == 0:  # the cell has entries: test each; else jump over the free square
-                for n in range(start[cell], start[cell + 1]):
-                    if int(classes[n]) & mask:
-                        r = segment_range(seg[n, 0] - gx, seg[n, 1] - gy, seg[n, 2], seg[n, 3], dx, dy, best)
-                        if r < best:
-                            best, hit = r, WALL
-                side = 1
-            ix, iy, t = stride(walk, ix, iy, side, nx, ny)
+        hit = NOTHING
+        best = wall_ahead(grid, gx, gy, dx, dy, reach / h, mask)
+        if best < reach / h:
+            hit = WALL
         best *= h
         for other in range(pose.shape[0]):
             if other == eye or seen[other] == 0:  # it does not see itself, nor what the caller has left out

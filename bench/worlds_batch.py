@@ -1,0 +1,393 @@
+"""Environment steps per CPU second of `botyard.Worlds`, with observation, reward and resets, against navground, ir-sim and VMAS in turns.
+
+The task: a round robot of 0.2 m in a walled square of 40 m with 100 walls of 1 … 3 m drives to a goal, by random commands; 0.1 s a step.
+The observation is a lidar (8 m over 180°), direction and distance of the goal, and the velocity, as float32; the reward is the progress,
+less when it touches a wall. An episode ends at the goal, at a wall, or after 300 steps; then the robot begins elsewhere. In botyard with
+errors of ranges and of odometry; the others are exact. Each figure is of a process of its own, the best of two.
+
+``make bench-peers`` installs navground and ir-sim in ``.venv-peers``; VMAS, which needs torch, is used where it is installed there. Those
+that are not there are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+from bench.common import memory
+from bench.peers import DT, FOV, ONE_THREAD, PEERS_PYTHON, R_MAX, RADIUS, SIZE, World, distance
+
+CPU_SECONDS = 3.0
+EPISODE_STEPS = 300
+GOAL_M = 0.5
+"""Distance at which a goal is reached."""
+REPEATS = 2
+
+Env = Callable[[float, float], tuple[Any, tuple[float, float, float], bool]]
+"""A step with m/s and rad/s: ranges, pose, whether it touches a wall."""
+Place = Callable[[float, float, float], None]
+
+
+# -- botyard
+
+
+def scene(seed: int) -> Any:
+    """The map of a seed."""
+    import numpy as np
+
+    from botyard.model.scene import Scene
+
+    return Scene(segments=np.array(World(0, seed).walls))
+
+
+def disc(rays: int, *, bearing_noise: bool) -> Any:
+    """A round robot with a lidar."""
+    from botyard.model.robot import Axes, MotionLimits, RobotSpec
+    from botyard.model.sensors import LaserSpec
+
+    lidar = LaserSpec(
+        type_name="lidar",
+        samples=rays,
+        fov=FOV,
+        range_max=R_MAX,
+        range_noise=0.005,
+        angle_noise=0.0007 if bearing_noise else 0.0,
+    )
+    return RobotSpec(
+        name="disc",
+        outline=tuple((RADIUS * math.cos(math.pi * k / 6), RADIUS * math.sin(math.pi * k / 6)) for k in range(12)),
+        limits=MotionLimits(max_speed=Axes(1.0, 0.0, 2.0), accel=Axes(), decel=Axes()),
+        odometry_error=Axes(0.0075, 0.0075, 0.0075),
+        lasers=(lidar,) if rays else (),
+    )
+
+
+def ours(
+    n: int, rays: int, maps: int = 1, threads: int = 1, *, walls: bool = True, bearing_noise: bool = False
+) -> dict[str, float]:
+    """Environment steps per CPU second and per second of `Worlds`."""
+    import numpy as np
+
+    import botyard
+    from botyard.model.scene import Scene
+
+    before = memory()
+    scenes = [scene(7 + k) for k in range(maps)] if walls else Scene()
+    worlds = botyard.Worlds(scenes, disc(rays, bearing_noise=bearing_noise), n, threads=threads, map_pool=max(maps, 64))
+    worlds.reset(poses="free")
+    goals = worlds.sample_free()[:, 0, :2]
+    observed = np.zeros((n, rays + 5), np.float32)
+    commands = np.random.default_rng(1).uniform((0.0, 0.0, -1.0), (1.0, 0.0, 1.0), (16, n, 3))
+    far = np.hypot(*(goals - worlds.pose[:, 0, :2]).T)
+
+    def step(k: int) -> None:
+        nonlocal far
+        worlds.command[:, 0] = commands[k % 16]
+        worlds.step()
+        pose, before_step = worlds.pose[:, 0], far
+        to_goal = goals - pose[:, :2]
+        far = np.sqrt(np.einsum("ij,ij->i", to_goal, to_goal))
+        hit = worlds.contact[:, 0] != 0
+        reward = before_step - far - hit
+        done = hit | (far < GOAL_M) | (worlds.tick >= EPISODE_STEPS)
+        chosen = np.flatnonzero(done)
+        if len(chosen):
+            worlds.reset(chosen, poses="free")
+            goals[chosen] = worlds.sample_free(chosen)[:, 0, :2]
+            to_goal[chosen] = goals[chosen] - pose[chosen, :2]
+            far[chosen] = np.sqrt((to_goal[chosen] ** 2).sum(axis=1))
+        observed[:, :rays] = worlds.ranges[:, 0]
+        bearing = np.arctan2(to_goal[:, 1], to_goal[:, 0]) - pose[:, 2]
+        observed[:, rays], observed[:, rays + 1], observed[:, rays + 2] = far, np.cos(bearing), np.sin(bearing)
+        observed[:, rays + 3], observed[:, rays + 4] = worlds.vel[:, 0, 0], worlds.vel[:, 0, 2]
+        assert reward.shape == (n,)
+
+    found = _measure(step, n)
+    found["memory"] = memory() - before
+    worlds.close()
+    return found
+
+
+def resets(n: int = 1024) -> dict[str, float]:
+    """µs of CPU time for each world that is reset, at given poses: of one among `n`, and of a tenth of them; without sensors."""
+    import numpy as np
+
+    import botyard
+
+    worlds = botyard.Worlds(scene(7), disc(0, bearing_noise=False), n)
+    free = worlds.sample_free()
+    found = {}
+    for name, count in (("one", 1), ("tenth", n // 10)):
+        mask = np.zeros(n, bool)
+        mask[:: n // count][:count] = True
+        poses = free[np.flatnonzero(mask)]
+        chosen = int(mask.sum())
+        best = math.inf
+        for _ in range(5):
+            began = time.process_time()
+            for _ in range(500):
+                worlds.reset(mask, poses=poses)
+            best = min(best, time.process_time() - began)
+        found[name] = best / 500 / chosen * 1e6
+    return found
+
+
+def _measure(step: Callable[[int], None], n: int) -> dict[str, float]:
+    for k in range(3):
+        step(k)
+    steps, cpu, wall = 0, time.process_time(), time.perf_counter()
+    while time.process_time() - cpu < CPU_SECONDS:
+        step(steps)
+        steps += 1
+    return {"cpu": steps * n / (time.process_time() - cpu), "wall": steps * n / (time.perf_counter() - wall)}
+
+
+# -- the others
+
+
+def navground(world: World) -> tuple[Env, Place]:
+    """navground: a robot is moved by commands that are put in directly; a wall pushes it back."""
+    import numpy as np
+    from navground import core, sim
+
+    w = sim.World()
+    for ax, ay, bx, by in world.walls:
+        w.add_wall(core.LineSegment((ax, ay), (bx, by)))
+    drive = core.kinematics.TwoWheelsDifferentialDriveKinematics(
+        max_speed=1.0, wheel_axis=0.3, max_angular_speed=2.0, max_forward_speed=1.0, max_backward_speed=1.0
+    )
+    agent = sim.Agent(radius=RADIUS, kinematics=drive, control_period=0.0)
+    agent.behavior = core.behaviors.DummyBehavior(drive, RADIUS)
+    agent.behavior.environment_state_type = "Sensing"
+    lidar = sim.state_estimations.LidarStateEstimation(
+        range=R_MAX, start_angle=-FOV / 2, field_of_view=FOV, resolution=world.rays
+    )
+    agent.state_estimations = [lidar]
+    w.add_agent(agent)
+    w._prepare()
+
+    def step(v: float, turn: float) -> tuple[Any, tuple[float, float, float], bool]:
+        agent.last_cmd = core.Twist2((v, 0.0), turn, frame=core.Frame.relative)
+        w.actuate(DT)
+        w.update_dry(DT, False)
+        x, y = agent.position
+        ranges = np.asarray(lidar.read_ranges(agent.behavior.environment_state), np.float32)
+        return ranges, (x, y, agent.orientation), bool(agent.has_been_in_collision_since(w.time - DT / 2))
+
+    def place(x: float, y: float, th: float) -> None:
+        agent.pose = core.Pose2((x, y), th)
+
+    return step, place
+
+
+def irsim(world: World) -> tuple[Env, Place]:
+    """ir-sim: a YAML world."""
+    import irsim
+    import numpy as np
+    import yaml
+
+    lidar = {
+        "type": "lidar2d", "range_min": 0, "range_max": R_MAX, "angle_range": FOV, "number": world.rays, "noise": False,
+    }  # fmt: skip
+    described = {
+        "world": {"height": SIZE, "width": SIZE, "step_time": DT, "sample_time": DT, "collision_mode": "stop"},
+        "robot": [{"kinematics": {"name": "diff"}, "shape": {"name": "circle", "radius": RADIUS}, "state": [20, 20, 0],
+                   "vel_min": [-1, -2], "vel_max": [1, 2], "sensors": [lidar]}],
+        "obstacle": [
+            {"shape": {"name": "linestring", "vertices": [[ax, ay], [bx, by]]}, "state": [0, 0, 0]} for ax, ay, bx, by in world.walls
+        ],
+    }  # fmt: skip
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        yaml.safe_dump(described, file)
+        file.flush()
+        env = irsim.make(file.name, headless=True, log_level="ERROR")
+    robot = env.robot_list[0]
+
+    def step(v: float, turn: float) -> tuple[Any, tuple[float, float, float], bool]:
+        env.step([[v, turn]], action_id=[0])
+        x, y, th = (float(a) for a in robot.state[:3, 0])
+        return np.asarray(env.get_lidar_scan(0)["ranges"], np.float32), (x, y, th), bool(robot.collision)
+
+    def place(x: float, y: float, th: float) -> None:
+        robot.set_state([x, y, th], init=True)
+
+    return step, place
+
+
+class Single(World):
+    """A world of the workload of `bench.peers`, with a number of rays."""
+
+    def __init__(self, rays: int) -> None:
+        super().__init__(0)
+        self.rays = rays
+        self._draw = random.Random(1)
+
+    def free(self) -> tuple[float, float, float]:
+        """A free pose."""
+        while True:
+            x, y = self._draw.uniform(0.6, SIZE - 0.6), self._draw.uniform(0.6, SIZE - 0.6)
+            if all(distance(x, y, s) > RADIUS + 0.1 for s in self.walls):
+                return x, y, self._draw.uniform(-math.pi, math.pi)
+
+
+def theirs(peer: str, rays: int) -> dict[str, float]:
+    """Environment steps per CPU second of navground or ir-sim: one world, as neither has batches with walls."""
+    import numpy as np
+
+    world = Single(rays)
+    env, place = {"navground": navground, "ir-sim": irsim}[peer](world)
+    observed = np.zeros(rays + 5, np.float32)
+    draw = random.Random(2)
+    goal, ticks, far = world.free(), 0, 0.0
+    place(*world.free())
+
+    def step(_: int) -> None:
+        nonlocal goal, ticks, far
+        v, turn = draw.uniform(0.0, 1.0), draw.uniform(-1.0, 1.0)
+        ranges, (x, y, th), hit = env(v, turn)
+        ticks += 1
+        before, far = far, math.hypot(goal[0] - x, goal[1] - y)
+        reward = before - far - hit
+        bearing = math.atan2(goal[1] - y, goal[0] - x) - th
+        observed[:rays], observed[rays:] = ranges, (far, math.cos(bearing), math.sin(bearing), v, turn)
+        if hit or far < GOAL_M or ticks >= EPISODE_STEPS:
+            place(*world.free())
+            goal, ticks = world.free(), 0
+        assert math.isfinite(reward)
+
+    return _measure(step, 1)
+
+
+def vmas(n: int, rays: int) -> dict[str, float]:
+    """Environment steps per CPU second of VMAS: a batch of worlds of tensors; its robot goes in any direction by forces."""
+    import torch
+    from vmas.simulator.core import Agent, Landmark, Line, Sphere
+    from vmas.simulator.core import World as Tensors
+    from vmas.simulator.environment import Environment
+    from vmas.simulator.scenario import BaseScenario
+    from vmas.simulator.sensors import Lidar
+
+    torch.set_num_threads(1)
+
+    class Navigate(BaseScenario):  # type: ignore[misc]
+        def make_world(self, batch_dim: int, device: Any, **_: Any) -> Any:
+            world = Tensors(batch_dim, device, dt=DT, substeps=1)
+            sensors = [Lidar(world, angle_start=0.0, angle_end=FOV, n_rays=rays, max_range=R_MAX)] if rays else []
+            world.add_agent(Agent("robot", shape=Sphere(RADIUS), sensors=sensors, collide=True))
+            self.goal = torch.zeros(batch_dim, 2)
+            self.walls = World(0).walls if rays else []
+            for k, (ax, ay, bx, by) in enumerate(self.walls):
+                length = math.hypot(bx - ax, by - ay)
+                world.add_landmark(Landmark(f"wall {k}", collide=True, movable=False, shape=Line(length=length)))
+            return world
+
+        def reset_world_at(self, env_index: int | None = None) -> None:
+            world = self.world
+            for mark, (ax, ay, bx, by) in zip(world.landmarks, self.walls, strict=True):
+                middle = torch.tensor([(ax + bx) / 2, (ay + by) / 2], dtype=torch.float32)
+                mark.set_pos(middle, batch_index=env_index)
+                mark.set_rot(torch.tensor([math.atan2(by - ay, bx - ax)]), batch_index=env_index)
+            shape = (world.batch_dim, 2) if env_index is None else (2,)
+            world.agents[0].set_pos(torch.rand(shape) * SIZE, batch_index=env_index)
+            if env_index is None:
+                self.goal = torch.rand(shape) * SIZE
+            else:
+                self.goal[env_index] = torch.rand(2) * SIZE
+
+        def observation(self, agent: Any) -> Any:
+            seen = [sensor.measure() for sensor in agent.sensors]
+            return torch.cat([agent.state.pos, agent.state.vel, self.goal - agent.state.pos, *seen], dim=-1)
+
+        def reward(self, agent: Any) -> Any:
+            return -(self.goal - agent.state.pos).norm(dim=-1)
+
+        def done(self) -> Any:
+            return (self.goal - self.world.agents[0].state.pos).norm(dim=-1) < GOAL_M
+
+    env = Environment(Navigate(), num_envs=n, device="cpu", max_steps=EPISODE_STEPS, continuous_actions=True)
+    env.reset()
+
+    def step(_: int) -> None:
+        done = env.step([torch.rand(n, 2) * 2 - 1])[2]
+        for index in torch.nonzero(done).flatten().tolist():
+            env.reset_at(index)
+
+    return _measure(step, n)
+
+
+# -- the table
+
+
+def _apart(python: str, call: str) -> dict[str, float] | None:
+    """The best of several runs of a call, each in a process of its own; None: it failed, which is said."""
+    best: dict[str, float] | None = None
+    for _ in range(REPEATS):
+        code = f"import json; from bench.worlds_batch import *; print(json.dumps({call}))"
+        done = subprocess.run(
+            [python, "-c", code], env={**os.environ, **ONE_THREAD}, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            print(f"   {call}: {done.stderr.strip().splitlines()[-1]}")
+            return None
+        found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        if best is None or found.get("cpu", 0.0) > best.get("cpu", 0.0):
+            best = found
+    return best
+
+
+ROWS = (
+    ("181 rays, 1024 maps", "ours(1024, 181, 1024)", 60e3, 75e3),
+    ("181 rays, 64 maps", "ours(1024, 181, 64)", None, None),
+    ("181 rays, shared map", "ours(1024, 181)", 75e3, 85e3),
+    ("181 rays, errors of bearing, too", "ours(1024, 181, bearing_noise=True)", None, None),
+    ("181 rays, two threads", "ours(1024, 181, threads=2)", None, None),
+    ("32 rays", "ours(1024, 32)", 250e3, 350e3),
+    ("16 rays", "ours(1024, 16)", 350e3, 450e3),
+    ("no rays, no walls", "ours(1024, 0, walls=False)", 1e6, 1.6e6),
+    ("one world, 181 rays", "ours(1, 181)", 25e3, 35e3),
+)
+"""Name, call, and the least and the wanted figure."""
+PEERS = (
+    ("navground, 181 rays", "theirs('navground', 181)", "181 rays, shared map"),
+    ("ir-sim, 181 rays", "theirs('ir-sim', 181)", "181 rays, shared map"),
+    ("VMAS, 181 rays", "vmas(64, 181)", "181 rays, shared map"),
+    ("VMAS, no rays, no walls", "vmas(1024, 0)", "no rays, no walls"),
+)
+
+
+def main() -> None:
+    found: dict[str, dict[str, float]] = {}
+    print("   environment steps per CPU second     measured   (least, wanted)          per s     MB more")
+    for name, call, least, wanted in ROWS:
+        row = _apart(sys.executable, call)
+        if row is not None:
+            found[name] = row
+            aims = "" if least is None or wanted is None else f"({least / 1e3:.0f} k, {wanted / 1e3:.0f} k)"
+            print(
+                f"   {name:35} {row['cpu'] / 1e3:8.1f} k   {aims:20} {row['wall'] / 1e3:8.1f} k   {row['memory']:6.0f}",
+                flush=True,
+            )
+    took = _apart(sys.executable, "resets()")
+    if took is not None:
+        print(
+            f"   a reset of one world among 1024: {took['one']:.1f} µs; of a tenth of them: {took['tenth']:.2f} µs each (5 µs, 2 µs)"
+        )
+    if not PEERS_PYTHON.exists():
+        print('   navground, ir-sim and VMAS are skipped: "make bench-peers" installs them')
+        return
+    for name, call, against in PEERS:
+        row = _apart(str(PEERS_PYTHON), call)
+        if row is not None and against in found:
+            ratio = found[against]["cpu"] / row["cpu"]
+            print(f"   {name:35} {row['cpu'] / 1e3:8.2f} k   botyard ({against}): {ratio:.1f} x", flush=True)
+
+
+__all__ = ["main", "ours", "resets", "theirs", "vmas"]

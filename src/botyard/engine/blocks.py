@@ -1,0 +1,63 @@
+"""Blocks of memory for many worlds: one row for each, in which arrays lie at the same places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from botyard.engine.layout import U1
+
+ALIGNMENT: Final = 64
+"""Rows begin at multiples of this many bytes: the cache lines of processors."""
+
+
+class Blocks:
+    """Arrays of many worlds in one block of bytes, (n, size).
+
+    Parameters
+    ----------
+    count : int
+        Number of rows.
+    fields : iterable of (name, dtype, shape)
+        The arrays of a row.
+
+    Attributes
+    ----------
+    bytes : (n, size) uint8 array
+        The block.
+    """
+
+    def __init__(self, count: int, fields: Iterable[tuple[str, DTypeLike, tuple[int, ...]]]) -> None:
+        self._fields: dict[str, tuple[int, np.dtype[Any], tuple[int, ...]]] = {}
+        size = 0
+        for name, dtype, shape in fields:
+            kind: np.dtype[Any] = np.dtype(dtype)
+            size = -(-size // 8) * 8
+            self._fields[name] = size, kind, shape
+            size += kind.itemsize * math.prod(shape)
+        size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        room = np.zeros(count * size + ALIGNMENT, np.uint8)
+        begin = -room.ctypes.data % ALIGNMENT
+        self.bytes: U1 = room[begin : begin + count * size].reshape(count, size)
+
+    def of(self, row: int, name: str) -> NDArray[Any]:
+        """An array of a row, contiguous."""
+        at, kind, shape = self._fields[name]
+        size = kind.itemsize * math.prod(shape)
+        return self.bytes[row, at : at + size].view(kind).reshape(shape)
+
+    def all(self, name: str, *, writeable: bool = True) -> NDArray[Any]:
+        """An array of all rows, (n, …)."""
+        at, kind, shape = self._fields[name]
+        count, size = self.bytes.shape
+        steps = np.zeros((1, *shape), kind).strides[1:]
+        found: NDArray[Any] = np.ndarray((count, *shape), kind, self.bytes.reshape(-1).data, at, (size, *steps))
+        found.flags.writeable = writeable
+        return found
+
+
+__all__ = ["Blocks"]

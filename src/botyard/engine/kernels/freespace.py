@@ -1,0 +1,60 @@
+"""Free space of a map on a raster: which cells are far enough from walls, and which of them hang together. Not used in a step."""
+
+from __future__ import annotations
+
+import math
+
+from botyard.engine.kernels.broadphase import OBSTACLE
+from botyard.engine.kernels.jit import entry_kernel
+from botyard.engine.kernels.polygons import segment_distance
+from botyard.engine.layout import I4, I8, U1, Grid
+
+
+@entry_kernel
+def mark_near_walls(grid: Grid, x0: float, y0: float, cell: float, reach: float, near: U1) -> None:
+    """Write 1 to each cell of a raster whose middle is within `reach` m of a solid wall.
+
+    Cell (iy, ix) of `near`, (ny, nx), has its middle at (`x0` + (ix + ½)·`cell`, `y0` + (iy + ½)·`cell`), m.
+    """
+    ny, nx = near.shape
+    seg = grid.seg
+    for k in range(seg.shape[0]):
+        if not int(grid.mask[k]) & OBSTACLE:
+            continue
+        ax, ay = grid.x0 + seg[k, 0] * grid.h, grid.y0 + seg[k, 1] * grid.h
+        bx, by = ax + seg[k, 2] * grid.h, ay + seg[k, 3] * grid.h
+        i0 = max(0, int(math.floor((min(ax, bx) - reach - x0) / cell)))
+        i1 = min(nx - 1, int(math.floor((max(ax, bx) + reach - x0) / cell)))
+        j0 = max(0, int(math.floor((min(ay, by) - reach - y0) / cell)))
+        j1 = min(ny - 1, int(math.floor((max(ay, by) + reach - y0) / cell)))
+        for j in range(j0, j1 + 1):
+            for i in range(i0, i1 + 1):
+                if segment_distance(x0 + (i + 0.5) * cell, y0 + (j + 0.5) * cell, ax, ay, bx, by) <= reach:
+                    near[j, i] = 1
+
+
+@entry_kernel
+def label_regions(near: U1, labels: I4, queue: I8) -> int:
+    """Number the regions of cells that are 0 in `near`, (ny, nx): cells hang together by their sides.
+
+    Writes 1, 2 … to `labels`, (ny, nx), which is zero before. `queue`: workspace, (ny·nx,). Returns how many regions there are.
+    """
+    ny, nx = near.shape
+    count = 0
+    for begin in range(ny * nx):
+        if near[begin // nx, begin % nx] != 0 or labels[begin // nx, begin % nx] != 0:
+            continue
+        count += 1
+        labels[begin // nx, begin % nx] = count
+        queue[0] = begin
+        first, end = 0, 1
+        while first < end:  # breadth first: a wave from its first cell
+            j, i = queue[first] // nx, queue[first] % nx
+            first += 1
+            for way in range(4):
+                u, v = i + (way == 0) - (way == 1), j + (way == 2) - (way == 3)
+                if 0 <= u < nx and 0 <= v < ny and near[v, u] == 0 and labels[v, u] == 0:
+                    labels[v, u] = count
+                    queue[end] = v * nx + u
+                    end += 1
+    return count

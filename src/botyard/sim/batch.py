@@ -1,0 +1,261 @@
+"""The memory of many worlds, and calls of the kernel that advances them: what `botyard.sim.worlds.Worlds` stands on.
+
+Each world has a row in two blocks: its state, and what follows from that. Shapes, beams and grids are the same arrays for all. Worlds are
+dealt out to threads in equal parts, and each thread has workspaces of its own, so that results do not depend on their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from botyard.devices.ranging import Fan, fans_of, workspace
+from botyard.engine.batch import BEGINS, STEPS, Own, advance_world, cast_rays
+from botyard.engine.blocks import Blocks
+from botyard.engine.build import build_bins
+from botyard.engine.kernels.raycast import Beams, Fans
+from botyard.engine.layout import F8, I8, Bins, Bodies, Grid, State
+from botyard.model.obstacles import Visible
+from botyard.native.kernels import RowsEntry, RowTable
+from botyard.native.kinds import Pack
+
+SENSOR: Final = ("r_min", "r_max", "r_noise", "a_noise")
+"""Columns of `Fans` that each world has for itself."""
+DERIVED_BODIES: Final = ("world", "placed", "leeway")
+"""Arrays of `Bodies` that each world has for itself."""
+THREAD_BODIES: Final = ("scratch", "near")
+"""Arrays of `Bodies` that each thread has for itself."""
+GRID_ARGUMENT: Final = 3
+"""Number of the argument `grid` of `advance_world`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is the same for all worlds of a batch.
+
+    Attributes
+    ----------
+    state : State
+        The state of a world's bodies as they are added.
+    bodies : Bodies
+        Their shapes.
+    fans : sequence of Fan
+        Their range sensors.
+    readings : int
+        Number of readings of each body; where a body has fewer, they are NaN.
+    dtype : dtype
+        Type of the readings.
+    """
+
+    state: State
+    bodies: Bodies
+    fans: Sequence[Fan]
+    readings: int
+    dtype: DTypeLike
+
+
+class _Thread:
+    """The workspaces of a thread."""
+
+    def __init__(self, plan: Plan, fans: Fans) -> None:
+        self.bodies = {name: np.zeros_like(getattr(plan.bodies, name)) for name in THREAD_BODIES}
+        self.beams: Pack[Beams] = Pack(workspace(fans))
+        self.beam_r_max = np.zeros_like(fans.beam_r_max)
+        count = len(plan.state.pose) * plan.readings
+        self.raw, self.bright = np.full(count, np.nan), np.zeros(count, np.int16)
+
+
+class Batch:
+    """Many worlds of the same bodies.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is the same for all of them.
+    count : int
+        Number of worlds.
+    dt : float
+        Time of a step, s.
+    threads : int
+        Number of threads.
+
+    Attributes
+    ----------
+    state : Blocks
+        What is handed on from step to step, and the readings: the arrays of `State` by their names, ``counts``, ``seeds``, ``start``,
+        ``contact``, ``other``, ``ranges`` (see `Own`), and `SENSOR`.
+    parts : list of (int, int)
+        First world and end of the part of each thread.
+    """
+
+    def __init__(self, plan: Plan, count: int, dt: float, threads: int) -> None:
+        self._plan, self._dt = plan, dt
+        self._fans = fans_of(plan.fans)
+        m, r = len(plan.state.pose), plan.readings
+        self.state = Blocks(
+            count,
+            [
+                ("counts", np.int64, (4,)),
+                ("seeds", np.uint64, (2,)),
+                ("start", np.float64, (m, 3)),
+                *((name, a.dtype, a.shape) for name, a in plan.state._asdict().items()),
+                ("contact_kind", np.int8, (m,)),
+                ("other", np.int64, (m,)),
+                *((name, np.float64, getattr(self._fans, name).shape) for name in SENSOR),
+                ("ranges", plan.dtype, (m, r)),
+            ],
+        )
+        self._bins = build_bins(m)
+        self._derived = Blocks(
+            count,
+            [
+                *((name, a.dtype, a.shape) for name in DERIVED_BODIES for a in [getattr(plan.bodies, name)]),
+                *((f"bins.{name}", a.dtype, a.shape) for name, a in self._bins._asdict().items()),
+                ("known", np.int64, (1,)),
+                ("fault", np.int64, (1,)),
+            ],
+        )
+        self._task: I8 = np.zeros(2, np.int64)
+        self._devices = np.arange(len(plan.fans))
+        self._begin()
+        bounds = np.linspace(0, count, min(threads, count) + 1).astype(np.int64).tolist()
+        self.parts = list(pairwise(bounds))
+        self._threads = [_Thread(plan, self._fans) for _ in self.parts]
+        self._pool = ThreadPoolExecutor(len(self.parts), "worlds") if len(self.parts) > 1 else None
+        self._everyone = [np.arange(first, end) for first, end in self.parts]
+        self._bounds = np.array(bounds[1:-1], np.int64)
+        self._thread_of = np.repeat(np.arange(len(self.parts)), np.diff(bounds))
+        self._grids: dict[int, list[Pack[Grid]]] = {}
+        self._grid_of = np.zeros(count, np.int64)
+        self._faults = self._derived.all("fault")[:, 0]
+        self._table: RowTable | None = None
+
+    def _begin(self) -> None:
+        """Write what all worlds begin with."""
+        for name, array in self._plan.state._asdict().items():
+            self.state.all(name)[:] = array
+        for name in SENSOR:
+            self.state.all(name)[:] = getattr(self._fans, name)
+        self.state.all("other")[:] = -1
+        self.state.all("ranges")[:] = np.nan
+        self._derived.all("placed")[:] = np.nan
+
+    def arguments(self, i: int) -> tuple[Any, ...]:
+        """The arguments of `advance_world` for a world."""
+        plan, derived = self._plan, self._derived
+        thread = self._threads[int(self._thread_of[i])]
+        readings: NDArray[Any] = self.state.of(i, "ranges").reshape(-1)
+        none: NDArray[Any] = np.zeros(0, np.float32 if readings.dtype == np.float64 else np.float64)
+        single: NDArray[Any]
+        double: NDArray[Any]
+        single, double = (readings, none) if readings.dtype == np.float32 else (none, readings)
+        limits = {name: self.state.of(i, name) for name in SENSOR}
+        return (
+            State._make(self.state.of(i, name) for name in State._fields),
+            plan.bodies._replace(**thread.bodies, **{name: derived.of(i, name) for name in DERIVED_BODIES}),
+            Bins._make(derived.of(i, f"bins.{name}") for name in Bins._fields),
+            self._grid(i),
+            self._fans._replace(beam_r_max=thread.beam_r_max, **limits),
+            thread.beams,
+            Own(
+                counts=self.state.of(i, "counts"), seeds=self.state.of(i, "seeds"), start=self.state.of(i, "start"),
+                contact=self.state.of(i, "contact_kind"), other=self.state.of(i, "other"), raw=thread.raw, bright=thread.bright,
+                single=single, double=double, devices=self._devices, known=derived.of(i, "known"), fault=derived.of(i, "fault"),
+                task=self._task,
+            ),
+            self._dt,
+        )  # fmt: skip
+
+    # -- grids
+
+    def add_grid(self, number: int, grid: Grid) -> None:
+        """Add the grid of a map, by the map's number. Threads get workspaces of their own for it."""
+        self._grids[number] = [Pack(grid._replace(near=np.zeros_like(grid.near))) for _ in self.parts]
+        if self._table is None:
+            self._grid_of[:] = number
+            self._table = RowTable(advance_world, len(self._grid_of), self.arguments)
+            for first, end in self.parts:
+                self._table.fill(first, end)
+            self._column = self._table.words[:, self._table.column(GRID_ARGUMENT)]
+
+    def drop_grid(self, number: int) -> None:
+        """Forget the grid of a map that no world is in."""
+        del self._grids[number]
+
+    @property
+    def grids(self) -> Collection[int]:
+        """Numbers of the maps whose grids are there."""
+        return self._grids.keys()
+
+    def is_in(self, numbers: I8) -> bool:
+        """Whether each world is in the map of its number, (n,)."""
+        return self._table is not None and bool((numbers == self._grid_of).all())
+
+    def use_grids(self, numbers: I8) -> None:
+        """Put each world into the map of its number, (n,)."""
+        for number in np.unique(numbers[numbers != self._grid_of]).tolist():
+            packs = np.array([pack.address for pack in self._grids[number]], np.uint64)
+            moved = numbers == number
+            self._column[moved] = packs[self._thread_of[moved]]
+        self._grid_of[:] = numbers
+
+    # -- steps
+
+    def begin(self, chosen: I8 | None) -> None:
+        """Begin episodes of these worlds, ascending; None: of all."""
+        self._advance(chosen, 0, 1)
+
+    def step(self, count: int, chosen: I8 | None) -> None:
+        """Advance these worlds, ascending, by steps; None: all of them."""
+        self._advance(chosen, count, 0)
+
+    def _advance(self, chosen: I8 | None, count: int, begins: int) -> None:
+        assert self._table is not None, "there is a map"
+        self._task[STEPS], self._task[BEGINS] = count, begins
+        if chosen is None:
+            parts: Sequence[NDArray[np.int64]] = self._everyone
+        elif self._pool is None:
+            parts = [chosen]
+        else:
+            parts = np.split(chosen, np.searchsorted(chosen, self._bounds))
+        self._call(advance_world, self._table, parts)
+
+    def cast(self, xy: F8, bearings: F8, reach: float, ranges: F8) -> None:
+        """Cast rays among the walls of each world: from (n, k, 2) m, in directions (n, k) rad, to `reach` m, into `ranges`, (n, k)."""
+        table = RowTable(
+            cast_rays,
+            len(self._grid_of),
+            lambda i: (self._grid(i), xy[i], bearings[i], ranges[i], reach, int(Visible.LASER)),
+        )
+        table.fill(0, len(self._grid_of))
+        table.words[:, table.column(0)] = self._column
+        self._call(cast_rays, table, self._everyone)
+
+    def _call(self, entry: RowsEntry, table: RowTable, parts: Sequence[NDArray[np.int64]]) -> None:
+        """Call a kernel for the worlds of each thread."""
+        if self._pool is None:
+            entry(table, parts[0])
+        else:
+            for work in [self._pool.submit(entry, table, part) for part in parts]:
+                work.result()
+
+    def _grid(self, i: int) -> Pack[Grid]:
+        return self._grids[int(self._grid_of[i])][int(self._thread_of[i])]
+
+    def faults(self, chosen: I8 | None) -> I8:
+        """`Fault` of these worlds in the last call."""
+        return self._faults if chosen is None else self._faults[chosen]
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+__all__ = ["SENSOR", "Batch", "Plan"]

@@ -1,0 +1,157 @@
+"""The maps of many worlds: which one an episode has, and where robots begin in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from botyard import arguments
+from botyard.engine.build import build_grid
+from botyard.engine.layout import F8, I8, U8, Grid
+from botyard.engine.rng import stream_keys
+from botyard.errors import ArgumentError
+from botyard.formats.registry import load_scene
+from botyard.model.robot import RobotSpec
+from botyard.model.scene import Scene
+from botyard.sim.freespace import FreeSpace, free_space
+from botyard.sim.simulation import Simulation
+
+MAP_STREAM: Final = 1 << 32
+"""Device number of the choice of maps in the random streams of episodes."""
+Scenes = Scene | str | Path | Sequence[Scene | str | Path] | Callable[[int], Scene]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Map:
+    """A map.
+
+    Attributes
+    ----------
+    scene, grid : Scene, Grid
+        What stands in it.
+    starts : (m, 3) float64
+        Where robots begin in it when nobody says where: m, m, rad.
+    spaces : dict
+        Its `FreeSpace` by distance from walls, m, and whether it is reachable.
+    """
+
+    scene: Scene
+    grid: Grid
+    starts: F8
+    spaces: dict[tuple[float, bool], FreeSpace] = field(default_factory=dict)
+
+    def space(self, reach: float, *, reachable: bool) -> FreeSpace:
+        """Places farther than `reach` m from walls; `reachable`: only those in the region of the first start, or the largest."""
+        found = self.spaces.get((reach, reachable))
+        if found is None:
+            begin = (float(self.starts[0, 0]), float(self.starts[0, 1])) if reachable else None
+            found = self.spaces[reach, reachable] = free_space(self.scene, self.grid, reach, begin)
+        return found
+
+
+class Maps:
+    """The maps of a batch of worlds, by number. Those that are needed next are made by a thread.
+
+    Parameters
+    ----------
+    scenes : Scene, str, Path, sequence of them, or callable
+        One map, several, or a function that makes the map of a number.
+    robots : sequence of RobotSpec
+        The robots of each world.
+    size : int
+        So many maps are kept that no world is in; of a function so many maps are used at a time.
+
+    Raises
+    ------
+    ArgumentError
+        `scenes` is something else, or there is none.
+    """
+
+    def __init__(self, scenes: Scenes, robots: Sequence[RobotSpec], size: int) -> None:
+        self._robots, self._size = robots, size
+        self._make: Callable[[int], Scene]
+        if callable(scenes):
+            self._make, self.count = scenes, None
+        else:
+            several = [scenes] if isinstance(scenes, (Scene, str, Path)) else list(scenes)
+            if not several:
+                raise ArgumentError("scenes: expected at least one map, found none")
+            found = [one if isinstance(one, Scene) else load_scene(arguments.path(one, "scenes")) for one in several]
+            self._make, self.count = found.__getitem__, len(found)
+        self._maps: dict[int, Map] = {}
+        self._coming: dict[int, Future[Map]] = {}
+        self._pool: ThreadPoolExecutor | None = None
+
+    def numbers(self, seeds: U8, episodes: I8) -> I8:
+        """Numbers of the maps of episodes, (n,); `seeds`: of the episodes.
+
+        Of several maps one is drawn. Of a function's, `size` are used in the first `size` episodes of each world, the next `size` then, and
+        so on.
+        """
+        if self.count == 1:
+            return np.zeros(len(seeds), np.int64)
+        drawn = stream_keys(seeds, MAP_STREAM)
+        if self.count is not None:
+            return (drawn % np.uint64(self.count)).astype(np.int64)
+        return (drawn % np.uint64(self._size)).astype(np.int64) + episodes // self._size * self._size
+
+    def prepare(self, numbers: I8) -> None:
+        """Let a thread make these maps, unless they are there."""
+        for number in np.unique(numbers).tolist():
+            if number not in self._maps and number not in self._coming:
+                if self._pool is None:
+                    self._pool = ThreadPoolExecutor(1, "maps")
+                self._coming[number] = self._pool.submit(self._made, number)
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._maps
+
+    def __getitem__(self, number: int) -> Map:
+        """The map of a number; made now, or waited for, if it is not there."""
+        found = self._maps.pop(number, None)
+        if found is None:
+            coming = self._coming.pop(number, None)
+            found = self._made(number) if coming is None else coming.result()
+        self._maps[number] = found  # the last one: it was used most recently
+        return found
+
+    def spare(self, used: I8) -> list[int]:
+        """Forget the least recently used maps, all but `size` and those in `used`; their numbers."""
+        excess = len(self._maps) - self._size
+        if excess <= 0:
+            return []
+        still = set(used.tolist())
+        gone = [number for number in self._maps if number not in still][:excess]
+        for number in gone:
+            del self._maps[number]
+        return gone
+
+    def close(self) -> None:
+        """End the thread that makes maps."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def _made(self, number: int) -> Map:
+        scene = self._make(number)
+        if not isinstance(scene, Scene):
+            raise ArgumentError(f"scenes({number}): expected a Scene, found {arguments.found(scene)}")
+        if scene.boxes:
+            raise ArgumentError(
+                f'scenes: map "{scene.name}": movable boxes of maps are not supported in Worlds; leave them out '
+                "(dataclasses.replace(scene, boxes=())), make them walls, or use Simulation"
+            )
+        sim = Simulation(scene, warn=_silent)
+        starts = [sim.add_robot(spec).start for spec in self._robots]
+        return Map(scene, build_grid(scene), np.array(starts, np.float64).reshape(-1, 3))
+
+
+def _silent(text: str) -> None:
+    """Receives warnings of starts that are given up when poses are said."""
+
+
+__all__ = ["Map", "Maps", "Scenes"]

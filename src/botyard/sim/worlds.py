@@ -1,0 +1,599 @@
+"""Many worlds as one: arrays of thousands of simulations for learning and for studies.
+
+    import numpy as np, botyard
+
+    worlds = botyard.Worlds("office", "p3dx", 1024, threads=2)
+    while True:
+        near = worlds.ranges[:, 0].min(axis=1) < 0.6
+        worlds.command[:, 0, 0] = 0.3
+        worlds.command[:, 0, 2] = np.where(near, 0.5, 0.0)
+        worlds.step()
+        worlds.reset(worlds.tick > 300)
+
+Each world is what a `Simulation` of its seed is, bit for bit. There is no Python for each world in a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from botyard import arguments
+from botyard.devices.battery import Batteries
+from botyard.devices.laser import STREAM as LASER_STREAM
+from botyard.devices.laser import laser_bundle
+from botyard.devices.ranging import Fan
+from botyard.devices.sonar import STREAM as SONAR_STREAM
+from botyard.devices.sonar import sonar_bundles
+from botyard.engine.batch import EPISODE, MAP, MAX_COORDINATE, SAMPLES, TICK, Contact, Fault
+from botyard.engine.layout import F8, I1, I8, U1, U8, State
+from botyard.engine.rng import DEFAULT_SEED, episode_seeds, stream_keys
+from botyard.errors import ArgumentError
+from botyard.formats.models import find_robot
+from botyard.handle import Handle
+from botyard.model.beams import Bundle
+from botyard.model.obstacles import Visible
+from botyard.model.robot import RobotSpec
+from botyard.sim.batch import SENSOR, Batch, Plan
+from botyard.sim.freespace import draw_places
+from botyard.sim.simulation import MAX_THREADS, Simulation
+from botyard.sim.worldmaps import Maps, Scenes
+
+MAX_WORLDS: Final = 1_000_000
+PLACE_STREAM: Final = (1 << 32) + 1
+"""Device number of places in the random streams of episodes."""
+FREE_CLEARANCE_M: Final = 0.1
+"""Clearance of starts at free places, m."""
+MAX_STEPS: Final = 1_000_000_000
+"""Steps in one call."""
+Models = str | Path | RobotSpec | Sequence[str | Path | RobotSpec]
+Mask = ArrayLike | None
+FAULTS: Final = {
+    Fault.POSE: "a pose is not finite, or out of bounds",
+    Fault.VELOCITY: "a command or a velocity is not finite, or out of bounds",
+    Fault.LIMITS: "a limit of speeds or accelerations, or an error of odometry, is not finite, negative or too large",
+    Fault.SENSOR: "ranges or errors of a sensor are not finite, negative or too large, or its least range is above its greatest",
+    Fault.KIND: "its state is not one of these worlds",
+}
+PARAMETERS: Final = {
+    "max_speed": "max_vel",
+    "top_speed": "top_vel",
+    "accel": "accel",
+    "decel": "decel",
+    "odometry_error_low": "err_lo",
+    "odometry_error_high": "err_hi",
+    "range_min": "r_min",
+    "range_max": "r_max",
+    "range_noise": "r_noise",
+    "bearing_noise": "a_noise",
+}
+"""Names of `Worlds.param`, and of the arrays."""
+
+
+class Worlds(Handle):
+    """`n` worlds with the same robots, as arrays with a row for each world. All arrays but copies are live: a step writes them.
+
+    Parameters
+    ----------
+    scenes : Scene, str, Path, sequence of them, or callable
+        The map of all worlds; several, of which each episode has one, drawn by its seed; or a function that makes the map of a number,
+        which is called by another thread.
+    robots : str, Path, RobotSpec, or sequence of them
+        The robots of each world, as for `Simulation.add_robot`.
+    n : int
+        Number of worlds.
+    seeds : int or (n,) array of ints
+        Seed of each world; of one number s world i has the seed s + i.
+    step : float
+        Simulated time of one step, s.
+    threads : int
+        Threads that step worlds; results are the same for any number.
+    map_pool : int
+        So many maps of a function are used at a time: the first `map_pool` in the first `map_pool` episodes of each world, then the next.
+    dtype : dtype
+        Of `ranges`: float32, which are those of a simulation rounded once, or float64.
+    sensors : sequence of str, optional
+        Which sensors of each robot measure in every step: ``laser`` is its first, ``laser_2`` its second one, ``sonar`` its ring. Without
+        it lasers, or else the ring.
+    sensor_noise, odometry_error
+        As for `Simulation`.
+
+    Raises
+    ------
+    ArgumentError
+        A parameter is out of its range or of another type, or a robot or a map has what worlds do not support: bodies with mass, movable
+        boxes, grippers, joints, draining batteries, error models of devices. A `Simulation` has all of these.
+    """
+
+    _instead: ClassVar[Mapping[str, str]] = {
+        name: f"write into it: worlds.{name}[...] = …" for name in ("command", "state")
+    } | {
+        name: "call step(), or reset(…)"
+        for name in ("pose", "odom", "vel", "ranges", "contact", "other", "tick", "episode", "map_id")
+    }
+
+    def __init__(
+        self,
+        scenes: Scenes,
+        robots: Models,
+        n: int,
+        *,
+        seeds: ArrayLike = DEFAULT_SEED,
+        step: float = 0.1,
+        threads: int = 1,
+        map_pool: int = 64,
+        dtype: DTypeLike = np.float32,
+        sensors: Sequence[str] | None = None,
+        sensor_noise: bool = True,
+        odometry_error: str = "random_each_update",
+    ) -> None:
+        n = arguments.whole(n, "n", low=1, high=MAX_WORLDS)
+        threads = arguments.whole(threads, "threads", low=1, high=MAX_THREADS)
+        map_pool = arguments.whole(map_pool, "map_pool", low=1)
+        kind = np.dtype(dtype)
+        if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise ArgumentError(f"dtype: expected float32 or float64, found {kind}")
+        models = [robots] if isinstance(robots, (str, Path, RobotSpec)) else list(robots)
+        specs = [one if isinstance(one, RobotSpec) else find_robot(arguments.path(one, "robots")) for one in models]
+        if not specs:
+            raise ArgumentError("robots: expected at least one model, found none")
+        self._specs = specs
+        self._settings: dict[str, Any] = {"step": step, "sensor_noise": sensor_noise, "odometry_error": odometry_error}
+        first = Simulation(warn=_silent, **self._settings)
+        for spec in specs:
+            _check_supported(spec)
+            first.add_robot(spec)
+        _check_devices(first)
+        self.names = tuple(first.robots)
+        """Names of the robots of each world."""
+        self._maps = Maps(scenes, specs, map_pool)
+        self._fans, readings = _fans(specs, _sensors(specs, sensors), noise=sensor_noise)
+        bodies = first.engine.bodies
+        plan = Plan(
+            state=first.engine.state,
+            bodies=bodies._replace(feels=bodies.feels | np.int8(2)),
+            fans=[fan for _, fan in self._fans],
+            readings=readings,
+            dtype=kind,
+        )
+        self._radii = bodies.radius.tolist()
+        self._batch = Batch(plan, n, first.dt, threads)
+        self._adopt()
+        self._seeds[:] = _seeds(seeds, n)
+        self._begin(np.arange(n), None, None)
+
+    def _adopt(self) -> None:
+        """Make the public arrays of those of the batch."""
+        state = self._batch.state
+        counts, seeds = state.all("counts"), state.all("seeds")
+        self._seeds: U8 = seeds[:, 0]
+        self._episode_seeds: U8 = seeds[:, 1]
+        self._episodes: I8 = counts[:, EPISODE]
+        self._map_ids: I8 = counts[:, MAP]
+        self._samples: I8 = counts[:, SAMPLES]
+        self._starts: F8 = state.all("start")
+        mine = vars(self)
+
+        def shown(array: NDArray[Any]) -> NDArray[Any]:
+            array.flags.writeable = False
+            return array
+
+        mine["pose"] = shown(state.all("pose"))
+        mine["odom"] = shown(state.all("odom"))
+        mine["vel"] = shown(state.all("vel"))
+        mine["ranges"] = shown(state.all("ranges"))
+        mine["contact"] = shown(state.all("contact_kind"))
+        mine["other"] = shown(state.all("other"))
+        mine["command"] = state.all("target")
+        mine["state"] = state.bytes
+        mine["tick"] = shown(counts[:, TICK])
+        mine["episode"] = shown(counts[:, EPISODE])
+        mine["map_id"] = shown(counts[:, MAP])
+
+    pose: F8
+    """True poses, (n, m, 3) for m robots: m, m, rad."""
+    odom: F8
+    """Poses by odometry, each in the frame that begins where its robot began the episode, (n, m, 3): m, m, rad."""
+    vel: F8
+    """Velocities forward, leftward and of rotation in robots' own frames, (n, m, 3): m/s, m/s, rad/s."""
+    ranges: NDArray[Any]
+    """Readings of all `sensors` of each robot one behind the other, (n, m, R), m; NaN where a robot has fewer than R."""
+    contact: I1
+    """What stopped each robot in the last call of `step`, (n, m) int8: 0 nothing, 1 a wall, 2 another robot (`Contact`)."""
+    other: I8
+    """Which robot that was, (n, m): −1 for none."""
+    command: F8
+    """Velocities that robots are to have, (n, m, 3), to be written: forward and leftward, m/s; turn rate, rad/s. Episodes begin with 0."""
+    state: U1
+    """All that a step hands on to the next one, with the readings, (n, S) bytes, to be written: ``worlds.state[5] = worlds.state[3]`` lets
+    world 5 go on from where world 3 is, and ``state.copy()`` keeps all. For worlds of the same arguments only."""
+    tick: I8
+    """Steps done in the present episode, (n,)."""
+    episode: I8
+    """Number of the present episode, (n,); the first one is 0."""
+    map_id: I8
+    """Number of the map of each world, (n,)."""
+
+    def __len__(self) -> int:
+        return len(self._seeds)
+
+    def __repr__(self) -> str:
+        return f"<Worlds: {len(self)} of {', '.join(self.names)}>"
+
+    @property
+    def dt(self) -> float:
+        """Simulated time of one step, s."""
+        return float(self._settings["step"])
+
+    @property
+    def seeds(self) -> U8:
+        """Seeds of `Simulation` of the present episodes, (n,) uint64: of episode 0 that of the world. A copy."""
+        return self._episode_seeds.copy()
+
+    # -- time
+
+    def step(self, k: int = 1, *, mask: Mask = None) -> None:
+        """Advance all worlds, or those that `mask` says, by `k` steps; then all their sensors measure.
+
+        Parameters
+        ----------
+        k : int
+            Number of steps.
+        mask : (n,) bool or int array, optional
+            Which worlds, or their numbers.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is wrong; or a command, a parameter or a state that was written is. Worlds that it concerns have not moved then, all
+            others have.
+        """
+        if type(k) is not int or not 0 <= k <= MAX_STEPS:
+            k = arguments.whole(k, "k", low=0, high=MAX_STEPS)
+        chosen = None if mask is None else self._chosen(mask)
+        self._use_maps()
+        self._batch.step(k, chosen)
+        self._check(chosen)
+
+    def reset(
+        self,
+        mask: Mask = None,
+        *,
+        seeds: ArrayLike | None = None,
+        poses: ArrayLike | Literal["free"] | None = None,
+        map_id: ArrayLike | None = None,
+    ) -> None:
+        """Begin the next episode of all worlds, or of those that `mask` says: robots at rest at their starts, tick 0. Others go on.
+
+        Parameters
+        ----------
+        mask : (n,) bool or int array, optional
+            Which worlds, or their numbers.
+        seeds : int or (k,) array of ints, optional
+            New seeds of the k worlds that begin anew, with episode 0; without it, the number of their episode grows by one.
+        poses : (k, m, 3) or (m, 3) array, or "free", optional
+            Where the robots begin: m, m, rad; "free": at places that `sample_free` draws in the new episode; else where
+            `Simulation.add_robot` would put them.
+        map_id : int or (k,) array of ints, optional
+            Numbers of maps; else each is drawn by the seed of the episode.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is out of its range or of another shape.
+        """
+        chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
+        if not len(chosen):
+            return
+        k, m = len(chosen), len(self._specs)
+        is_free = isinstance(poses, str) and poses == "free"
+        given = None if poses is None or is_free else _array(poses, "poses", np.float64, (k, m, 3))
+        if given is not None and not np.isfinite(given).all():
+            raise ArgumentError("poses: expected finite numbers")
+        maps = None if map_id is None else _array(map_id, "map_id", np.int64, (k,))
+        if maps is not None and (maps.min() < 0 or (self._maps.count is not None and maps.max() >= self._maps.count)):
+            raise ArgumentError(f"map_id: expected numbers of maps, found {int(maps.min())} … {int(maps.max())}")
+        if seeds is None:
+            self._episodes[chosen] += 1
+        else:
+            self._seeds[chosen] = _seeds(seeds, k)
+            self._episodes[chosen] = 0
+        self._begin(chosen, given, maps, is_free=is_free)
+
+    def _begin(self, chosen: I8, poses: F8 | None, maps: I8 | None, *, is_free: bool = False) -> None:
+        seeds, episodes = self._seeds[chosen], self._episodes[chosen]
+        streams = self._episode_seeds[chosen] = episode_seeds(seeds, episodes)
+        if maps is None:
+            maps = self._maps.numbers(streams, episodes)
+        self._map_ids[chosen] = maps
+        self._samples[chosen] = 0
+        self._use_maps()
+        if is_free:
+            poses = self._sampled(chosen, FREE_CLEARANCE_M, reachable=True)
+        for number in np.unique(maps).tolist() if poses is None else ():
+            self._starts[chosen[maps == number]] = self._maps[number].starts
+        if poses is not None:
+            self._starts[chosen] = poses
+        for name in ("pose", "vel", "target"):  # a world that was stopped by a fault goes on, too
+            self._batch.state.all(name)[chosen] = 0.0
+        self._batch.begin(chosen)
+        self._check(chosen)
+        if self._maps.count != 1:
+            self._maps.prepare(self._maps.numbers(episode_seeds(seeds, episodes + 1), episodes + 1))
+
+    def _use_maps(self) -> None:
+        """Put worlds into the maps whose numbers they have."""
+        if self._batch.is_in(self._map_ids):
+            return
+        numbers = np.unique(self._map_ids)
+        for number in numbers.tolist():
+            if self._maps.count is not None and not 0 <= number < self._maps.count:
+                raise ArgumentError(f"state: there is no map {number}")
+            if number not in self._batch.grids:
+                self._batch.add_grid(number, self._maps[number].grid)
+        for number in self._maps.spare(numbers):
+            self._batch.drop_grid(number)
+        self._batch.use_grids(self._map_ids)
+
+    def _chosen(self, mask: ArrayLike) -> I8:
+        """Numbers of the worlds that a mask says, ascending."""
+        given = np.asarray(mask)
+        if given.dtype == np.bool_ and given.shape == (len(self),):
+            return np.flatnonzero(given)
+        if given.dtype.kind in "iu" and given.ndim == 1:
+            numbers = np.unique(given).astype(np.int64)
+            if len(numbers) == len(given) and (not len(numbers) or (numbers[0] >= 0 and numbers[-1] < len(self))):
+                return numbers
+        if not given.size and given.ndim == 1:
+            return np.zeros(0, np.int64)
+        raise ArgumentError(
+            f"mask: expected {len(self)} of True or False, or different numbers of worlds, found {arguments.found(mask)}"
+        )
+
+    def _check(self, chosen: I8 | None) -> None:
+        faults = self._batch.faults(chosen)
+        if faults.any():
+            at = int(np.flatnonzero(faults)[0])
+            number = at if chosen is None else int(chosen[at])
+            raise ArgumentError(f"world {number}: {FAULTS[Fault(int(faults[at]))]}; it has not moved")
+
+    def sample_free(self, mask: Mask = None, *, clearance: float = 0.1, reachable: bool = True) -> F8:
+        """Draw places where the robots touch nothing: for starts, or for goals. Nothing moves.
+
+        Draws are functions of seed and episode of each world, of the robot, and of the number of the call for the world in its episode.
+
+        Parameters
+        ----------
+        mask : (n,) bool or int array, optional
+            Which worlds, or their numbers.
+        clearance : float
+            Each robot, as a circle, is at least so far from walls and from the others, m.
+        reachable : bool
+            All places are in one region of the map: that of the map's home if there is room for them, else the largest.
+
+        Returns
+        -------
+        (k, m, 3) float64 array
+            A pose for each robot of these k worlds: m, m, rad. Headings are uniform, and so are places in free space.
+
+        Raises
+        ------
+        ArgumentError
+            A parameter is wrong, or there is no room.
+        """
+        chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
+        clearance = arguments.number(clearance, "clearance", low=0.0, high=1000.0, unit="m")
+        return self._sampled(chosen, clearance, reachable=arguments.flag(reachable, "reachable"))
+
+    def _sampled(self, chosen: I8, clearance: float, *, reachable: bool) -> F8:
+        keys = stream_keys(self._episode_seeds[chosen], PLACE_STREAM, self._samples[chosen].astype(np.uint64))
+        self._samples[chosen] += 1
+        maps = self._map_ids[chosen]
+        places = np.zeros((len(chosen), len(self._specs), 3))
+        for number in np.unique(maps).tolist():
+            here = np.flatnonzero(maps == number)
+            places[here] = draw_places(
+                self._maps[number].space, keys[here], self._radii, clearance, reachable=reachable
+            )
+        return places
+
+    def cast(self, xy: ArrayLike, bearing: ArrayLike, *, range_max: float, out: F8 | None = None) -> F8:
+        """Ranges to walls from places in the worlds: for maps, and for particle filters. Robots are not seen.
+
+        Parameters
+        ----------
+        xy : (n, k, 2) array
+            k places in each world, m.
+        bearing : (n, k) array
+            Directions in the world, rad.
+        range_max : float
+            Where nothing is nearer, this is the range, m.
+        out : (n, k) float64 array, optional
+            Where ranges are written.
+
+        Returns
+        -------
+        (n, k) float64 array
+            Exact ranges, m: `out`, or a new array.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is not finite, out of its range or of another shape.
+        """
+        range_max = arguments.number(range_max, "range_max", low=0.0, high=1e6, unit="m")
+        places = np.asarray(xy, np.float64)
+        n, k = len(self), places.shape[1] if places.ndim == 3 else 0
+        places = np.ascontiguousarray(_array(places, "xy", np.float64, (n, k, 2)))
+        directions = np.ascontiguousarray(_array(bearing, "bearing", np.float64, (n, k)))
+        if not (np.abs(places) <= MAX_COORDINATE).all() or not (np.abs(directions) <= MAX_COORDINATE).all():
+            raise ArgumentError(f"xy, bearing: expected numbers within ±{MAX_COORDINATE:g}")
+        ranges = np.empty((n, k)) if out is None else out
+        if (
+            ranges.shape != (n, k)
+            or ranges.dtype != np.float64
+            or not ranges.flags.c_contiguous
+            or not ranges.flags.writeable
+        ):
+            raise ArgumentError(
+                f"out: expected a float64 array of shape {(n, k)}, contiguous, found {arguments.found(out)}"
+            )
+        self._use_maps()
+        self._batch.cast(places, directions, range_max, ranges)
+        return ranges
+
+    # -- more of what a world is
+
+    def param(self, name: str) -> NDArray[Any]:
+        """The live array of a parameter, to be written: each world, and each robot or sensor, has its own. Resets leave them as they are.
+
+        ===================================  ==========================================================================
+        ``max_speed``, ``top_speed``         (n, m, 3): limits of speeds that count both, m/s, m/s, rad/s; 0 … 1000
+        ``accel``, ``decel``                 (n, m, 3): ramps, m/s², m/s², rad/s²; 0 is immediate
+        ``odometry_error_low``, ``…_high``   (n, m, 3): least and greatest proportional errors of odometry
+        ``range_min``, ``range_max``         (n, b): limits of ranges of each laser, and each transducer of a ring, m
+        ``range_noise``, ``bearing_noise``   (n, b): half-widths of their errors, m, rad
+        ===================================  ==========================================================================
+
+        Raises
+        ------
+        ArgumentError
+            There is no parameter of that name.
+        """
+        arguments.one_of(name, "name", PARAMETERS)
+        return self._batch.state.all(PARAMETERS[name])
+
+    def world(self, i: int) -> Simulation:
+        """A simulation in the state of world `i`: it goes on as the world does, and is independent of it.
+
+        Raises
+        ------
+        ArgumentError
+            There is no world of that number.
+        """
+        i = arguments.whole(i, "i", low=0, high=len(self) - 1)
+        state = self._batch.state
+        sim = Simulation(
+            self._maps[int(self._map_ids[i])].scene, seed=int(self._episode_seeds[i]), warn=_silent, **self._settings
+        )
+        for spec, name, start in zip(self._specs, self.names, self._starts[i], strict=True):
+            sim.add_robot(spec, name, pose=(float(start[0]), float(start[1]), float(start[2])))
+        own = {name: state.of(i, name) for name in SENSOR}
+        at = 0
+        for (kind, index), fan in self._fans:
+            bundles = []
+            for bundle in fan.bundles:
+                values: dict[str, Any] = {name: float(own[name][at]) for name in SENSOR}
+                bundles.append(replace(bundle, **values))
+                at += 1
+            if tuple(bundles) != fan.bundles:
+                name = self.names[fan.row]
+                if kind == "laser":
+                    sim.robots[name].lasers[index]._configure(bundles[0])
+                else:
+                    sim._devices.configure((name, kind, index), name, fan.stream, fan.senses, bundles)
+        engine = sim.engine
+        for name in State._fields:
+            getattr(engine.state, name)[...] = state.of(i, name)
+        engine.clock.tick = int(self.tick[i])
+        engine.resumed()
+        return sim
+
+    def close(self) -> None:
+        """End all threads. The worlds cannot be stepped any more."""
+        self._batch.close()
+        self._maps.close()
+
+
+def _silent(text: str) -> None:
+    """Receives warnings: starts are mostly said later."""
+
+
+def _check_supported(spec: RobotSpec) -> None:
+    """Refuse robots with what worlds do not support."""
+    has = {
+        "bodies with mass": spec.dynamics is not None,
+        "grippers": spec.gripper is not None,
+        "batteries that drain": spec.battery.capacity_wh > 0.0,
+    }
+    for feature, there in has.items():
+        if there:
+            raise ArgumentError(f"robots: {spec.name}: {feature} are not supported in Worlds; use Simulation")
+
+
+def _check_devices(sim: Simulation) -> None:
+    """Refuse devices that remember something or act by themselves."""
+    for table in sim.engine.tables.values():
+        if table.optional or (len(table) and hasattr(table, "act") and not isinstance(table, Batteries)):
+            raise ArgumentError(
+                f'robots: devices with a state of their own ("{table.name}") are not supported in Worlds; use Simulation'
+            )
+
+
+def _sensors(specs: Sequence[RobotSpec], asked: Sequence[str] | None) -> list[tuple[str, int]]:
+    """Kind and index of the sensors that measure."""
+    lasers = max(len(spec.lasers) for spec in specs)
+    known = {"laser" if k == 0 else f"laser_{k + 1}": ("laser", k) for k in range(lasers)}
+    if any(spec.sonar is not None for spec in specs):
+        known["sonar"] = "sonar", 0
+    if asked is None:
+        return [one for one in known.values() if one[0] == "laser"] or list(known.values())
+    if isinstance(asked, str):
+        raise ArgumentError(f'sensors: expected a list of names; one is a list, too: ["{asked}"]')
+    return [known[arguments.one_of(name, "sensors", known)] for name in asked]
+
+
+def _fans(
+    specs: Sequence[RobotSpec], sensors: Sequence[tuple[str, int]], *, noise: bool
+) -> tuple[list[tuple[tuple[str, int], Fan]], int]:
+    """The range devices of all robots, and the number of readings of each robot."""
+    made: list[list[tuple[Bundle, ...]]] = []
+    for kind, index in sensors:
+        of_robots: list[tuple[Bundle, ...]] = []
+        for spec in specs:
+            if kind == "laser":
+                of_robots.append((laser_bundle(spec.lasers[index], noise),) if index < len(spec.lasers) else ())
+            else:
+                of_robots.append(tuple(sonar_bundles(spec.sonar, noise)) if spec.sonar is not None else ())
+        made.append(of_robots)
+    sizes = [max(sum(b.n_readings for b in bundles) for bundles in of_robots) for of_robots in made]
+    readings = sum(sizes)
+    fans = []
+    for row in range(len(specs)):
+        for k, (kind, index) in enumerate(sensors):
+            if made[k][row]:
+                stream, senses = (
+                    (LASER_STREAM + index, Visible.LASER) if kind == "laser" else (SONAR_STREAM, Visible.SONAR)
+                )
+                fans.append(((kind, index), Fan(row, stream, senses, row * readings + sum(sizes[:k]), made[k][row])))
+    return fans, readings
+
+
+def _seeds(given: ArrayLike, count: int) -> U8:
+    """Seeds of worlds as 64-bit words."""
+    if np.ndim(given) == 0:
+        first = arguments.seed(given, "seeds")
+        return np.uint64(first & 0xFFFF_FFFF_FFFF_FFFF) + np.arange(count, dtype=np.uint64)
+    found = np.asarray(given)
+    if found.shape != (count,) or found.dtype.kind not in "iu":
+        raise ArgumentError(f"seeds: expected a whole number, or {count} of them, found {arguments.found(given)}")
+    return found.astype(np.uint64)
+
+
+def _array(given: ArrayLike, what: str, kind: type[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Numbers of a type, broadcast to a shape."""
+    try:
+        found = np.asarray(given)
+        if found.dtype.kind not in ("iu" if kind is np.int64 else "iuf"):
+            raise ValueError
+        return np.broadcast_to(found.astype(kind), shape)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{what}: expected an array of shape {shape}, found {arguments.found(given)}") from None
+
+
+__all__ = ["Contact", "Worlds"]
