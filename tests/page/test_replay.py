@@ -110,7 +110,11 @@ def test_nobody_changes_it(run: tuple[Served, PageObject, Player], recording: tu
     seek(one, 1.0)
     ann = simulator.do(lambda: player.sim.robots["ann"].truth)
     one.drag((ann.x, ann.y), (ann.x + 3, ann.y))
+    assert one.tab.get_by_role("button", name="Add robot").is_disabled()
+    one.press("Insert")
     one.tab.get_by_text("a recording is shown").first.wait_for()
+    one.js("__sim.connection.request({type: 'remove', names: ['ann']}).catch((e) => { window.refused = String(e); })")
+    one.until("(window.refused || '').includes('a recording is shown')")
     assert simulator.do(lambda: player.sim.robots["ann"].truth) == ann
     port = simulator.do(lambda: simulator.yard.port_of("ann"))
     simulator.do(simulator.hub.resume)

@@ -162,6 +162,7 @@ export class App implements Subjects {
     else if (message.type === "status") {
       this.session.told(message);
       this.timeline.told(message.timeline ?? null);
+      if (!this.session.start) this.hint(); // now it is known whether a recording is shown
     } else if (message.type === "marks") this.timeline.marked(message.marks);
     else if (message.type === "details") this.detailed(message);
     else if (message.type === "log") this.log.add(message.lines, message.lost);
@@ -171,10 +172,7 @@ export class App implements Subjects {
     const first = this.session.welcomed(message);
     this.log.clear();
     if (message.start && !message.read_only) this.panels.open("start");
-    else {
-      this.panels.close("start");
-      this.hint();
-    }
+    else this.panels.close("start");
     if (first && message.graphics === "lite") {
       this.settings.useLite();
       this.connection.setView(this.view());

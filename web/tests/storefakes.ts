@@ -14,6 +14,7 @@ export class FakeSimulator {
   answers: Partial<Record<Ask["type"], unknown>> = {};
   status = "open";
   readOnly = false;
+  whyReadOnly = "this page may only look on";
   catalog: { models: Model[] } | null = null;
   refusal = 0;
 

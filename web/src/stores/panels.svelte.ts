@@ -14,7 +14,7 @@ export class Panels {
 
   constructor(
     width: number,
-    private session: { readonly readOnly: boolean; loadCatalog(): Promise<void> },
+    private session: { readonly readOnly: boolean; readonly whyReadOnly: string; loadCatalog(): Promise<void> },
     private notices: Says,
   ) {
     this.side = width >= WIDE;
@@ -22,7 +22,7 @@ export class Panels {
 
   open(dialog: Dialog): void {
     if (this.session.readOnly && dialog !== "help" && dialog !== "about") {
-      this.notices.say("this page may only look on", true);
+      this.notices.say(this.session.whyReadOnly, true);
       return;
     }
     this.dialog = dialog;

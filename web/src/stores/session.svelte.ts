@@ -31,8 +31,24 @@ export class Session implements Asks {
     private notices: Says,
   ) {}
 
-  get readOnly(): boolean {
+  /** This page may only look on. */
+  get isOnlooker(): boolean {
     return this.welcome?.read_only ?? true;
+  }
+
+  /** A recording is shown. */
+  get isReplay(): boolean {
+    return !!this.stats?.timeline?.replay;
+  }
+
+  /** Nothing in the world can be changed from here. */
+  get readOnly(): boolean {
+    return this.isOnlooker || this.isReplay;
+  }
+
+  /** Why nothing can. */
+  get whyReadOnly(): string {
+    return this.isReplay ? "a recording is shown: nothing in it can be changed" : "this page may only look on";
   }
 
   get interfaces(): InterfaceState[] {
