@@ -18,6 +18,7 @@ from botyard.control import (
     USER,
     AddRobot,
     AddRobots,
+    Branch,
     Caller,
     ClearMap,
     CloneRobots,
@@ -256,6 +257,53 @@ def test_a_map_takes_its_robots_along_and_puts_back_what_it_has_moved() -> None:
         await desk.undo()
         await desk.undo()
         assert desk.there()["Box:1"][:2] == (12.0, 8.0)
+
+    run(test)
+
+
+def test_going_on_from_a_moment_is_taken_back_as_a_whole() -> None:
+    """With what others had done until then; what was noted before is of another run, and what comes after goes with it."""
+
+    async def test(desk: Desk) -> None:
+        sim = desk.sim
+        sim.history.keep()
+        sim.robots["ann"].command(v=0.3)
+        sim.step(40)
+        sim.robots["ann"].command(v=0.0)
+        sim.step(40)
+        past = desk.there()
+        time = sim.time
+        await desk.do(placing("bob"), OTHER)
+        await desk.do(Remove(names=("Box:1",)))
+        await desk.do(AddRobot(model="amigo", robot="eve", pose=Pose(5, 8, 0)))
+        await desk.do(SendMap(map="small.map", data=MAP), OTHER)
+        sim.step(40)
+        before, when = desk.there(), sim.time
+        assert (await desk.do(Branch(time=time))).time == time
+        assert {n: p[:3] for n, p in desk.there().items()} == {
+            n: p[:3] for n, p in past.items()
+        } and sim.scene.name == "room"
+        sim.step(3)
+        with pytest.raises(NotNowError, match="nothing to undo"):
+            await desk.undo(OTHER)
+        await desk.do(placing("ann"))
+        await desk.do(placing("bob", x=4.0), OTHER)
+        assert "ann" in await desk.undo()
+        gone_on, later = desk.there(), sim.time
+        assert await desk.undo() == f"undone: going on from {time:.1f} s"
+        assert sim.time == pytest.approx(when + sim.dt) and sim.scene.name == "small"
+        assert desk.there().keys() == before.keys() and desk.there()["bob"][:3] == before["bob"][:3]
+        times = [moment.time for moment in sim.history.moments]
+        assert times == sorted(set(times)) and times[-1] > when and not any(time < t <= when for t in times)
+        with pytest.raises(NotNowError, match="nothing to undo"):
+            await desk.undo(OTHER)
+        with pytest.raises(NotNowError, match="nothing to undo"):
+            await desk.undo()
+        assert await desk.redo() == f"done again: going on from {time:.1f} s"
+        assert sim.time == pytest.approx(later + sim.dt) and desk.there()["ann"][:3] == gone_on["ann"][:3]
+        assert sim.scene.name == "room"
+        await desk.undo()
+        assert sim.scene.name == "small"
 
     run(test)
 

@@ -105,3 +105,6 @@ def test_another_map_is_shown_as_it_was(run: tuple[Served, PageObject]) -> None:
     one.press("Enter")
     simulator.wait(lambda: simulator.sim.scene.name == "room" and "Box:1" in simulator.sim.box_names)
     one.until("!__sim.timeline.isLooking && __sim.maps.name === 'room' && __sim.world.rows.has('Box:1')")
+    one.tab.get_by_role("button", name="Undo", exact=True).last.click()  # of the message
+    simulator.wait(lambda: simulator.sim.scene.name == "empty")
+    one.until("__sim.maps.name === '' && !__sim.world.rows.has('Box:1')")

@@ -80,7 +80,7 @@ describe("the time line", () => {
     expect(line.isLooking).toBe(true);
     simulator.answers.go_on = 20;
     await line.goOn();
-    expect([line.isLooking, notices.said]).toEqual([false, ["the world goes on from 20.0 s"]]);
+    expect([line.isLooking, notices.said]).toEqual([false, ["the world goes on from 20.0 s [undo]"]]);
     simulator.answers.look = new Error("8 pages look back already");
     await line.seek(15);
     expect([line.isLooking, line.time]).toEqual([false, 40]);

@@ -15,6 +15,12 @@ from botyard.sim.history import Moment
 NO_HISTORY: Final = "no moments are kept here (--history)"
 
 
+def went_elsewhere(control: Site) -> None:
+    """The world is that of another moment: nobody drives robots that are not there."""
+    for name in [name for name in control.driven if name not in control.sim.robots]:
+        del control.driven[name]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Branch(Operation[Moment]):
     """Let the world go on from an earlier moment: the last one that is kept at a simulated time (s) or before it.
@@ -33,8 +39,7 @@ class Branch(Operation[Moment]):
         if not sim.history.is_on or sim.history.span is None:
             raise NotNowError(NO_HISTORY)
         moment = sim.history.go_on_from(self.time)
-        for name in [name for name in control.driven if name not in sim.robots]:
-            del control.driven[name]
+        went_elsewhere(control)
         if control.undoing is not None:
             control.undoing.clear()
         return moment
@@ -44,4 +49,4 @@ class Branch(Operation[Moment]):
         return f"the world goes on from {result.time:.2f} s"
 
 
-__all__ = ["NO_HISTORY", "Branch"]
+__all__ = ["NO_HISTORY", "Branch", "went_elsewhere"]

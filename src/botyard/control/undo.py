@@ -6,6 +6,9 @@ all that makes another one like it, of a map the one before. Taking a step back 
 A body that somebody else has placed since stays where it is, and the answer says so; one that only drove by itself is put back. A robot
 that is brought back has its name, start, pose, odometry, program and, if it is free, its port; its clients have to connect again, and its
 battery and limits are those of a new robot.
+
+When the world has gone on from an earlier moment (`botyard.control.history`), what was noted before is forgotten. Taking that back brings
+the whole world back to where it was, with all that others had done until then.
 """
 
 from __future__ import annotations
@@ -27,9 +30,10 @@ from botyard.control.bodies import (
     Reset,
 )
 from botyard.control.caller import Caller
+from botyard.control.history import Branch
 from botyard.control.operation import Operation
 from botyard.control.site import Site
-from botyard.control.undosteps import Added, MapReplaced, Part, Placed, Placements, Removed, described
+from botyard.control.undosteps import Added, MapReplaced, Part, Placed, Placements, Removed, WentBack, described
 from botyard.control.world import ClearMap, LoadMap, ReloadMap, SendMap
 from botyard.errors import NotNowError, WorldError
 from botyard.sim.simulation import Robot
@@ -120,6 +124,13 @@ class Undoing:
         """Context manager: note how to take back what the operation does in the block, also when it fails half-way."""
         if caller.undo_group is None or isinstance(operation, (Undo, Redo)):
             yield
+            return
+        if isinstance(operation, Branch):
+            whole = WentBack.of(control.sim)
+            yield
+            if whole is not None:  # all that was noted is forgotten, but for this
+                whole.time = control.sim.time
+                self._note(caller, [whole])
             return
         before = _before(control, caller, operation, self._book(caller).placements)
         try:
@@ -215,6 +226,13 @@ class Undoing:
                 for part in step.parts:
                     part.rename(name, old, new)
 
+    def begin_anew(self, by: Placements) -> None:
+        """The client with these placements has brought the world back to another moment: what was noted before is of another run."""
+        self._books = {key: book for key, book in self._books.items() if book.placements is by}
+        for book in self._books.values():
+            book.undo.clear()
+            book.redo.clear()
+
     def forget(self, key: Hashable) -> None:
         """A client has gone."""
         self._books.pop(key, None)
@@ -264,7 +282,7 @@ def _in_portions(control: Site, caller: Caller, again: bool) -> Future[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Undo(Operation[Future[str]]):
-    """Take back what this client did last with bodies or the map: placing, adding, removing, sending home, loading.
+    """Take back what this client did last with bodies or the map: placing, adding, removing, sending home, loading, going on from a moment.
 
     Changes of others stay: a body that somebody else has placed since is left where it is. The result says what was undone.
     """

@@ -12,14 +12,16 @@ from typing import Any, ClassVar, Final, Protocol
 
 from botyard.control.bodies import NO_GROUNDS, ROBOTS_PER_BATCH, Remove, check_robot_count
 from botyard.control.caller import Caller
+from botyard.control.history import went_elsewhere
 from botyard.control.parts import Replaced
 from botyard.control.site import Site
 from botyard.control.world import NO_MAPS
 from botyard.engine import commands as cmd
-from botyard.errors import BotyardError
+from botyard.errors import BotyardError, StateError
 from botyard.geometry import Pose, compose
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
+from botyard.model.scene import Scene
 from botyard.model.world import Program
 from botyard.names import shown
 from botyard.sim.simulation import Robot, Simulation, employ
@@ -60,6 +62,10 @@ class Log(Protocol):
 
     def succeed(self, name: str, old: object, new: object, before: int, by: Placements) -> None:
         """A body was brought back as another one by the client with these placements; it had been placed `before` times."""
+        ...
+
+    def begin_anew(self, by: Placements) -> None:
+        """The client with these placements has brought the world back to another moment: what was noted before is of another run."""
         ...
 
 
@@ -466,4 +472,71 @@ class MapReplaced:
         return [] if present is None else [removed, *MapReplaced.of(control, present, own)]
 
 
-__all__ = ["Added", "MapReplaced", "Part", "Placed", "Placements", "Removed", "described"]
+@dataclass(slots=True)
+class WentBack:
+    """The world has gone on from another moment: the state before, its map, and the models that it refers to.
+
+    Attributes
+    ----------
+    time : float
+        Simulated time from which it has gone on, s.
+    """
+
+    state: bytes
+    scene: Scene
+    models: tuple[object, ...]
+    time: float
+    bodies: ClassVar[int] = 0
+
+    @classmethod
+    def of(cls, sim: Simulation) -> WentBack | None:
+        """The world as it is now; None: it cannot be saved."""
+        try:
+            return cls(sim.save_state(), sim.scene, sim.models(), sim.time)
+        except StateError:
+            return None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the state and of the map that it keeps."""
+        return len(self.state) + int(self.scene.segments.nbytes + self.scene.points.nbytes)
+
+    @property
+    def what(self) -> str:
+        """What was done, for people."""
+        return f"going on from {self.time:.1f} s"
+
+    def touched(self) -> Iterable[Key]:
+        """None: it keeps no bodies."""
+        return ()
+
+    def absorb(self, other: Part) -> bool:
+        """Each is a part of its own."""
+        return False
+
+    def rename(self, name: str, old: object, new: object) -> None:
+        """A state has its own bodies."""
+
+    def take_back(self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]) -> TakingBack:
+        """Let the whole world go on from where it was; what all clients have done since is forgotten."""
+        yield None  # between two steps
+        sim = control.sim
+        inverse = WentBack.of(sim)
+        if inverse is None:
+            notes.append("the present world cannot be saved")
+            return []
+        sim.know(self.models)
+        try:
+            sim.branch(self.state, self.scene)
+        except StateError as error:
+            notes.append(str(error))
+            return []
+        inverse.time = self.time
+        sim.history.forget_after(self.time)
+        went_elsewhere(control)
+        log.begin_anew(own)
+        control.settle()
+        return [inverse]
+
+
+__all__ = ["Added", "MapReplaced", "Part", "Placed", "Placements", "Removed", "WentBack", "described"]

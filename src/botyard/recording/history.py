@@ -149,14 +149,13 @@ class History(Handle):
         part = self._parts[-1] if self._parts else None
         revision = sim.feed.last(*IN_ROSTER)
         if part is None or len(part.frames) >= FRAMES_PER_KEYFRAME or revision != self._roster:
-            specs = {id(robot.spec): robot.spec for robot in sim.robots.values()}
-            part = _Part(sim.scene, (*specs.values(), *sim.scene.boxes, sim.described))
+            part = _Part(sim.scene, sim.models())
             self._parts.append(part)
             self._count_maps()
             self._roster, self._before = revision, None
         frame = frames.encode(state, self._before)
         self._before = state
-        part.moments.append(Moment(sim.tick, sim.time))
+        part.moments.append(Moment(sim.tick, sim.time, self._count))
         part.frames.append(frame)
         part.size += len(frame)
         self.size += len(frame)
@@ -177,6 +176,11 @@ class History(Handle):
         maps = {id(scene.segments): scene for scene in (part.scene for part in self._parts)}
         maps.pop(id(self._sim.scene.segments), None)
         self._map_bytes = sum(int(scene.segments.nbytes + scene.points.nbytes) for scene in maps.values())
+
+    def forget_after(self, time: float) -> None:
+        """Forget the moments after a simulated time, s: the run has not gone on so."""
+        while self._parts and (latest := self._parts[-1].moments[-1]).time > time + 1e-9:
+            self._drop_from(latest.tick)
 
     def _drop_from(self, tick: int) -> None:
         """Forget the moments from a tick on."""

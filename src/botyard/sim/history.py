@@ -11,10 +11,11 @@ S = TypeVar("S")
 
 
 class Moment(NamedTuple):
-    """A moment of a run: steps done, and simulated time, s."""
+    """A moment of a run: steps done, simulated time, s, and its number among all that were kept: time may have gone back in between."""
 
     tick: int
     time: float
+    number: int
 
 
 class History(Protocol[S]):
@@ -66,6 +67,10 @@ class History(Protocol[S]):
 
         `other` is what this method has returned before, and is made to be that moment. StateError: nothing is kept.
         """
+        ...
+
+    def forget_after(self, time: float) -> None:
+        """Forget the moments after a simulated time, s: the run has not gone on so."""
         ...
 
     def go_on_from(self, time: float) -> Moment:

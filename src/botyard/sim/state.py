@@ -128,6 +128,11 @@ class Restorable(Population[R]):
         self._check_thread()
         branch(self, self._known, self.restore, state, scene)
 
+    def models(self) -> tuple[object, ...]:
+        """Models, boxes and description files that a state of now refers to, for `know`: a world forgets old ones at some time."""
+        specs = {id(robot.spec): robot.spec for robot in self.robots.values()}
+        return (*specs.values(), *self.scene.boxes, self.described)
+
     def know(self, described: Sequence[object]) -> None:
         """Remember models and boxes that states to be restored may refer to, as if they had been in this world."""
         for one in described:

@@ -98,7 +98,7 @@ export class TimeLine {
     if (time === undefined) return;
     this.looked = null;
     this.changed();
-    this.notices.say(`the world goes on from ${time.toFixed(1)} s`, false, 5);
+    this.notices.offer(`the world goes on from ${time.toFixed(1)} s`);
   }
 
   /** Let a recording begin again at its end, or not. */

@@ -585,7 +585,9 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.Exit: lambda r: Exit(command="the page"),
 }
 """Operation of each request of the page."""
-ABOUT_WHAT_IS_SHOWN: Final = (msg.Move, msg.Hold, msg.Drive, msg.Add, msg.Clone, msg.Remove)
+ABOUT_WHAT_IS_SHOWN: Final = (
+    msg.Move, msg.Hold, msg.Drive, msg.Add, msg.Clone, msg.Remove, msg.Reset, msg.Undo, msg.Redo,
+)  # fmt: skip
 """Requests about places and bodies as a page shows them."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "AddEach": "robots are added one by one, or many of a model",

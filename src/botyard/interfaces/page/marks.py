@@ -40,6 +40,7 @@ class Marks:
         self._sim, self._own = hub.sim, own
         self._kept: deque[msg.Mark] = deque(maxlen=MAX_MARKS)
         self._robots, self._clients = self._now()
+        self._scene = self._sim.scene
         self._stalled: dict[str, float] = {}
         hub.follow(self._jumped, Subject.TIME)  # first: what differs from before is the jump, and no event
         hub.follow(self._bodies, Subject.BODIES)
@@ -57,23 +58,27 @@ class Marks:
 
     def _bodies(self) -> None:
         before, self._robots = self._robots, set(self._sim.robots)
-        for verb, names in ("is added", self._robots - before), ("is removed", before - self._robots):
+        for what, names in ("added", self._robots - before), ("removed", before - self._robots):
             if names:
-                self._note("robot", f"{_listed(names)} {verb}")
+                self._note("robot", f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {what}")
 
     def _claims(self) -> None:
         before, self._clients = self._clients, self._now()[1]
-        for verb, pairs in ("is commanded by", self._clients - before), ("is left by", before - self._clients):
+        for what, pairs in ("commanded by", self._clients - before), ("left by", before - self._clients):
             for source in sorted({source for _, source in pairs}):
-                self._note("client", f"{_listed({name for name, s in pairs if s == source})} {verb} {source}")
+                names = {name for name, s in pairs if s == source}
+                self._note("client", f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {what} {source}")
 
     def _map(self) -> None:
-        self._note("map", f"map {shown(self._sim.scene.name)}" if self._sim.scene.name else "no map")
+        if self._sim.scene is not self._scene:
+            self._scene = self._sim.scene
+            self._note("map", f"map {shown(self._sim.scene.name)}" if self._sim.scene.name else "no map")
 
     def _jumped(self) -> None:
         """Time has jumped: what comes after is not there any more."""
         self._drop(lambda mark: mark.time <= self._sim.time)
         self._robots, self._clients = self._now()
+        self._scene = self._sim.scene
         self._stalled.clear()
         self._note("branch", "the world has gone on from here")
 

@@ -182,6 +182,8 @@ class LookBack:
         if past is None:
             control.check(caller, Branch)
             raise NotNowError("this page shows the present: look back first")
+        if self._hub.sim.history.moment(past.moment.time) != past.moment:
+            raise NotNowError("the moment that is shown is not kept any more: look at another one")
         moment = control.do(caller, Branch(time=past.moment.time))
         self._show_present(viewer)
         return moment.time
