@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from botyard.formats.registry import load_scene
     from botyard.geometry import Pose, Twist
     from botyard.model.library import load_laser, robot_names
+    from botyard.model.mapbuilder import MapBuilder
+    from botyard.model.obstacles import Returns
     from botyard.model.readings import LaserScan, SonarReadings
-    from botyard.model.robot import RobotSpec
+    from botyard.model.robot import Axes, MotionLimits, RobotSpec
     from botyard.model.scene import Scene
     from botyard.model.sensors import LaserSpec, SonarSpec
     from botyard.sim.simulation import Robot, Simulation
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
 
 # Module of each public name: it is imported on first use.
 _MODULE_OF = {
+    "Returns": "model.obstacles",
+    "MotionLimits": "model.robot",
+    "MapBuilder": "model.mapbuilder",
+    "Axes": "model.robot",
     "ArgumentError": "errors",
     "BotyardError": "errors",
     "Budget": "formats.budget",
@@ -84,9 +90,10 @@ provide(
 )
 
 __all__ = [
-    "ArgumentError", "BotyardError", "Budget", "BudgetError", "CommandError", "DoubtWarning", "FormatError", "LaserScan", "LaserSpec",
-    "MapError", "ModelError", "Pose", "Robot", "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "StateError", "Twist",
-    "UnknownNameError", "WorldError", "Worlds", "__version__", "load_laser", "load_robot", "load_scene", "robot_names",
+    "ArgumentError", "Axes", "BotyardError", "Budget", "BudgetError", "CommandError", "DoubtWarning", "FormatError", "LaserScan",
+    "LaserSpec", "MapBuilder", "MapError", "ModelError", "MotionLimits", "Pose", "Returns", "Robot", "RobotSpec", "Scene", "Simulation",
+    "SonarReadings", "SonarSpec", "StateError", "Twist", "UnknownNameError", "WorldError", "Worlds", "__version__", "load_laser",
+    "load_robot", "load_scene", "robot_names",
     "serve",
 ]  # fmt: skip
 

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from botyard.errors import ArgumentError, UnknownNameError, WorldError
 from botyard.model.mapbuilder import MapBuilder
+from botyard.sim.contacts import WALL, edge_distance
 from botyard.sim.simulation import Simulation
 from botyard.testing import Coverage, inside, near, stands
 from botyard.testing.conditions import Scenery
 from botyard.testing.paths import path_length, shortest_path
-from botyard.testing.truth import WALL, TruthLog, edge_distance
+from botyard.testing.truth import TruthLog
 
 coordinates = st.integers(-8, 8).map(float)
 edges = st.lists(st.tuples(coordinates, coordinates, coordinates, coordinates), min_size=1, max_size=4)

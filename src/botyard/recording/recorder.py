@@ -162,7 +162,7 @@ class Recorder:
         self._writer = Writer(output, str(path), patient=choices.patient)
         self._lines = _Lines(self._line)
         logging.getLogger("botyard").addHandler(self._lines)
-        self._ends = [sim.journal(self._entry), sim.after_step(self._step)]
+        self._ends = [sim.journal(self._entry), sim.after_step(self._step), sim.on_close(lambda _: self.close())]
         atexit.register(self.close)
         self._put_map()
         self._step(sim.snapshot)

@@ -17,6 +17,9 @@ from botyard.model.beams import Bundle
 from botyard.model.robot import Drive
 from botyard.sim.core import Core
 
+NEIGHBOUR_ROWS = 256
+"""Robots whose distances to all others are in memory at once."""
+
 
 class Fleet(Handle):
     """The robots of a simulation as arrays, one element a robot, in the order of `Simulation.robots`.
@@ -114,6 +117,43 @@ class Fleet(Handle):
         """Which robots are blocked, (n,) bool."""
         stalled: NDArray[np.bool_] = self.state.stall[self.robot_rows] != 0
         return stalled
+
+    def nearest(self, k: int = 1) -> tuple[I8, F8]:
+        """The `k` other robots nearest to each, by their true positions, the nearest first.
+
+        Returns
+        -------
+        (n, k) int64, (n, k) float64
+            Places in the order of `Simulation.robots`, and distances of the middles, m. Where there are fewer others: -1 and inf.
+
+        Raises
+        ------
+        ArgumentError
+            `k` is not a whole number of at least 1.
+        """
+        k = arguments.whole(k, "k", low=1)
+        xy = self.poses[:, :2]
+        n = len(xy)
+        near, far = np.full((n, k), -1), np.full((n, k), np.inf)
+        count = min(k, n - 1)
+        if count < 1:
+            return near, far
+        for first in range(0, n, NEIGHBOUR_ROWS):
+            part = xy[first : first + NEIGHBOUR_ROWS]
+            dx, dy = part[:, None, 0] - xy[None, :, 0], part[:, None, 1] - xy[None, :, 1]
+            away = dx * dx + dy * dy
+            rows = np.arange(len(part))
+            away[rows, first + rows] = np.inf
+            some = (
+                np.argpartition(away, count - 1, axis=1)[:, :count]
+                if count < n - 1
+                else np.argsort(away, axis=1)[:, :count]
+            )
+            squares = np.take_along_axis(away, some, axis=1)
+            order = np.lexsort((some, squares), axis=1)  # equally near: by their order
+            near[first : first + len(part), :count] = np.take_along_axis(some, order, axis=1)
+            far[first : first + len(part), :count] = np.sqrt(np.take_along_axis(squares, order, axis=1))
+        return near, far
 
     def ranges(self, kind: str = "laser", index: int = 0) -> F8:
         """Ranges of one sensor of each robot, (n, R) float64, m, in the order of `Simulation.robots`. A copy.

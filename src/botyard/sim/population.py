@@ -12,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic
 
+import numpy as np
+
 from botyard import arguments
 from botyard.engine import commands as cmd
 from botyard.engine.build import box_body, robot_body
@@ -254,6 +256,27 @@ class Population(Bodies, ABC, Generic[R]):
         self.feed.tell(Subject.MAP, Subject.BODIES)
         self._note(None, ReplaceScene, scene)
         self._doubt_map()
+
+    def add_wall(self, *points: tuple[float, float]) -> None:
+        """Add thin walls from point to point, x and y in m; movable objects stay where they are, and come to rest.
+
+        The map becomes another one, as by `replace_scene`. For many walls, make a map of them at once (`botyard.MapBuilder`).
+
+        Raises
+        ------
+        ArgumentError
+            There are fewer than two points, or they are no points.
+        """
+        corners = arguments.array(points, "points", 2)
+        if len(corners) < 2:
+            raise ArgumentError(f"points: expected at least two, found {len(corners)}")
+        scene, state, rows = self.scene, self.snapshot.state, self.snapshot.rows
+        segments = np.concatenate([scene.segments, np.column_stack((corners[:-1], corners[1:]))])
+        boxes = tuple(
+            replace(box, name=name, pose=Pose(*state.pose[rows[name]].tolist()))
+            for name, box in zip(self.box_names, scene.boxes, strict=True)
+        )
+        self.replace_scene(replace(scene, segments=segments, boxes=boxes))
 
     def _doubt_map(self) -> None:
         doubt = doubtful_map(self.scene, self._engine.grid)

@@ -25,6 +25,7 @@ from botyard.model.readings import GripperState
 from botyard.model.robot import Axes, RobotSpec
 from botyard.model.robotport import RobotState
 from botyard.sim.commands import Commands
+from botyard.sim.contacts import touching
 from botyard.sim.core import Core, Member
 from botyard.sim.journal import API, Claim, acting
 from botyard.sim.readings import Laser, Sonar
@@ -202,6 +203,11 @@ class BaseRobot(Member):
     def velocity(self) -> Twist:
         """Velocity in the robot's own frame: m/s forward, m/s to the left, rad/s."""
         return self.state.twist
+
+    @property
+    def contacts(self) -> tuple[str, ...]:
+        """What it touches now: what stops it, robots and boxes by name or ``a wall``, and the robots that it stops."""
+        return touching(self._sim, self.name)
 
     @property
     def stalled(self) -> bool:

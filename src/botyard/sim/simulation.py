@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from botyard import arguments
 from botyard.devices.ranging import RangeDevices
@@ -42,6 +42,7 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World
 from botyard.names import body_name
+from botyard.sim.contacts import ContactLog
 from botyard.sim.fleet import Fleet
 from botyard.sim.history import History, make_history
 from botyard.sim.journal import Settle
@@ -231,6 +232,8 @@ class Simulation(Restorable[Robot]):
         object.__setattr__(self, "fleet", Fleet(self))
         self._looks = Listeners[Snapshot](log, "steps", ends_failed=True)
         self._history: History[Simulation] | None = None
+        self._contacts: ContactLog | None = None
+        self._closing = Listeners[None](log, "the end of a simulation")
 
     def _make_robot(self, name: str, spec: RobotSpec, start: Pose) -> Robot:
         return Robot(self, name, spec, start)
@@ -453,6 +456,38 @@ class Simulation(Restorable[Robot]):
             Ends the calls.
         """
         return self._looks.add(arguments.function(look, "look"))
+
+    def run(self, seconds: float) -> Snapshot:
+        """Advance the world by so much simulated time, s, rounded to steps, and return its state.
+
+        Raises
+        ------
+        ArgumentError
+            `seconds` is not a finite number of at least 0.
+        """
+        return self.step(round(arguments.number(seconds, "seconds", low=0.0, unit="s") / self.dt))
+
+    @property
+    def events(self) -> ContactLog:
+        """Contacts of robots: who touched what, when and where; logged from the first use on. Clones begin anew."""
+        if self._contacts is None:
+            self._contacts = ContactLog(self)
+            self.after_step(self._contacts.look)
+        return self._contacts
+
+    def close(self) -> None:
+        """End what goes on with this simulation: its recordings are completed. ``with Simulation(…) as sim:`` does so at its end."""
+        self._closing.tell(None)
+
+    def on_close(self, act: Callable[[None], object]) -> Callable[[], None]:
+        """Call `act` with None when the simulation is closed. Returns a function that takes it off."""
+        return self._closing.add(arguments.function(act, "act"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def history(self) -> History[Simulation]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from botyard.protocols.pioneer.packet import Packet, Parser, command
     from botyard.servers.nullmodem import Line, NullModem
+    from botyard.sim.contacts import Contact
     from botyard.testing.checks import Passed, check_robot_model, check_session
     from botyard.testing.conditions import Condition, Coverage, inside, near, stands
     from botyard.testing.devices import check_device
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from botyard.testing.p2osclient import P2osClient
     from botyard.testing.protocol import check_protocol
     from botyard.testing.robotworld import Failure, RobotWorld
-    from botyard.testing.truth import Contact, Truth
+    from botyard.testing.truth import Truth
 
 _MODULE_OF = {
     "Condition": "testing.conditions",
-    "Contact": "testing.truth",
+    "Contact": "sim.contacts",
     "Coverage": "testing.conditions",
     "Failure": "testing.robotworld",
     "Line": "servers.nullmodem",

@@ -25,11 +25,12 @@ from botyard.control import USER, Pause
 from botyard.elementary import hypot
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import ArgumentError
+from botyard.sim.contacts import Contact
 from botyard.sim.recordings import Recording
 from botyard.sim.simulation import Simulation
 from botyard.testing.conditions import Condition, Scenery
 from botyard.testing.programs import Program
-from botyard.testing.truth import Contact, Truth, TruthLog
+from botyard.testing.truth import Truth, TruthLog
 
 T = TypeVar("T")
 

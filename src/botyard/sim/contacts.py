@@ -1,0 +1,215 @@
+"""What bodies touch: the thing nearest to an outline, and a log of contacts (`Simulation.events`).
+
+The engine stops a robot just before it would overlap something (`botyard.engine.kernels.collide`), and says that it is stalled. What has
+stopped it is then the nearest thing at most `TOUCH_M` away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.elementary import cosine_sine
+from botyard.engine.snapshot import Snapshot
+from botyard.geometry import Pose
+from botyard.model.obstacles import Visible
+from botyard.sim.core import Core
+
+F8 = NDArray[np.float64]
+
+WALL: Final = "a wall"
+"""What walls are called where robots and boxes are called by their names."""
+TOUCH_M: Final = 0.02
+"""What stopped a robot is at most so far from its outline, m."""
+MAX_CONTACTS: Final = 100_000
+"""Contacts that a log keeps; older ones are dropped."""
+
+
+class Contact(NamedTuple):
+    """A robot was stopped by something.
+
+    Attributes
+    ----------
+    time : float
+        Simulated time, s.
+    robot, other : str
+        The robot that was driving; a robot, a box, or `WALL`.
+    pose : Pose
+        Where the robot was.
+    """
+
+    time: float
+    robot: str
+    other: str
+    pose: Pose
+
+    def __str__(self) -> str:
+        return f"{self.time:.2f} s: {self.robot} touched {self.other} at ({self.pose.x:.2f}, {self.pose.y:.2f}) m"
+
+
+def placed(parts: Sequence[Sequence[tuple[float, float]]], pose: F8) -> F8:
+    """Edges of outlines at a pose, (n, 4): x1, y1, x2, y2, m."""
+    c, s = cosine_sine(float(pose[2]))
+    edges = []
+    for part in parts:
+        points = np.asarray(part, np.float64)
+        x, y = pose[0] + c * points[:, 0] - s * points[:, 1], pose[1] + s * points[:, 0] + c * points[:, 1]
+        edges.append(np.column_stack((x, y, np.roll(x, -1), np.roll(y, -1))))
+    return np.concatenate(edges)
+
+
+def edge_distance(a: F8, b: F8) -> float:
+    """Least distance between edges `a` (n, 4) and `b` (m, 4), m; 0 where two cross; inf if there are none."""
+    if not len(a) or not len(b):
+        return math.inf
+    if _cross(a, b):
+        return 0.0
+    ends = [_point_distance(p[:, k : k + 2], q) for p, q in ((a, b), (b, a)) for k in (0, 2)]
+    return float(min(ends))
+
+
+def _point_distance(points: F8, edges: F8) -> float:
+    """Least distance of points (n, 2) from edges (m, 4)."""
+    begin, along = edges[:, :2], edges[:, 2:] - edges[:, :2]
+    length = np.maximum((along * along).sum(axis=1), 1e-300)
+    away = points[:, None, :] - begin[None, :, :]
+    t = np.clip((away * along).sum(axis=2) / length, 0.0, 1.0)
+    rest = away - t[:, :, None] * along
+    return float(np.sqrt((rest * rest).sum(axis=2).min()))
+
+
+def _cross(a: F8, b: F8) -> bool:
+    """Whether an edge of `a` properly crosses one of `b`."""
+    p, r = a[:, None, :2], a[:, None, 2:] - a[:, None, :2]
+    q, s = b[None, :, :2], b[None, :, 2:] - b[None, :, :2]
+    w = q - p
+    turn = r[..., 0] * s[..., 1] - r[..., 1] * s[..., 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (w[..., 0] * s[..., 1] - w[..., 1] * s[..., 0]) / turn
+        u = (w[..., 0] * r[..., 1] - w[..., 1] * r[..., 0]) / turn
+        return bool(((turn != 0.0) & (t >= 0.0) & (t <= 1.0) & (u >= 0.0) & (u <= 1.0)).any())
+
+
+def nearest(sim: Core, row: int, within: float) -> tuple[float, str]:
+    """The obstacle nearest to the outline of a body.
+
+    Parameters
+    ----------
+    sim : Core
+        The world.
+    row : int
+        Row of the body.
+    within : float
+        How far is looked, m.
+
+    Returns
+    -------
+    (float, str)
+        Its distance, m, and its name; (inf, `WALL`): nothing is so near.
+    """
+    specs, state = sim.engine.specs, sim.snapshot.state
+    pose, radius = state.pose, sim.engine.bodies.radius
+    mine = placed(specs[row].parts, pose[row])
+    low, high = mine.reshape(-1, 2).min(axis=0) - within, mine.reshape(-1, 2).max(axis=0) + within
+    best, name = math.inf, WALL
+    if (found := edge_distance(mine, _walls(sim, low, high))) <= within:
+        best = found
+    away = np.abs(pose[:, :2] - pose[row, :2]).max(axis=1)
+    near = (away <= radius + radius[row] + within) & (state.mask & int(Visible.OBSTACLE) != 0)
+    near[row] = False
+    for k in np.flatnonzero(near).tolist():
+        found = edge_distance(mine, placed(specs[k].parts, pose[k]))
+        if found <= within and found < best:
+            best, name = found, specs[k].name
+    return best, name
+
+
+def _walls(sim: Core, low: F8, high: F8) -> F8:
+    """Walls, and edges of points, that block robots near a box, (n, 4)."""
+    scene = sim.scene
+    s, p, edge = scene.segments, scene.points, scene.resolution
+    near = (
+        (np.minimum(s[:, 0], s[:, 2]) <= high[0]) & (np.maximum(s[:, 0], s[:, 2]) >= low[0])
+        & (np.minimum(s[:, 1], s[:, 3]) <= high[1]) & (np.maximum(s[:, 1], s[:, 3]) >= low[1])
+    )  # fmt: skip
+    for special in scene.special_walls:
+        if not special.returns.mask & Visible.OBSTACLE:
+            near[special.first : special.last] = False
+    walls: F8 = s[near]
+    inside = (p[:, 0] <= high[0]) & (p[:, 0] + edge >= low[0]) & (p[:, 1] <= high[1]) & (p[:, 1] + edge >= low[1])
+    if not inside.any():
+        return walls
+    x, y = p[inside, 0], p[inside, 1]
+    to_x, to_y = x + edge, y + edge
+    sides = [(x, y, to_x, y), (x, to_y, to_x, to_y), (x, y, x, to_y), (to_x, y, to_x, to_y)]
+    return np.concatenate([walls, *(np.column_stack(side) for side in sides)])
+
+
+def touching(sim: Core, name: str) -> tuple[str, ...]:
+    """What a robot touches now: what stops it, and the robots that it stops."""
+    snapshot = sim.snapshot
+    rows, stall = snapshot.rows, snapshot.state.stall
+    found = [nearest(sim, rows[name], TOUCH_M)[1]] if stall[rows[name]] else []
+    for other, row in rows.items():
+        if other != name and stall[row] and other not in found and nearest(sim, row, TOUCH_M)[1] == name:
+            found.append(other)
+    return tuple(found)
+
+
+class ContactLog(Sequence[Contact]):
+    """Contacts of robots from now on, in order of time; an entry when a robot is stopped by something, or by something else than before.
+
+    Parameters
+    ----------
+    sim : Core
+        The world.
+    """
+
+    def __init__(self, sim: Core) -> None:
+        self._sim = sim
+        self._entries: deque[Contact] = deque(maxlen=MAX_CONTACTS)
+        self._touched: dict[str, str] = {}
+        self.total = 0
+        """All contacts so far, also those that are not kept any more."""
+
+    def look(self, snapshot: Snapshot) -> None:
+        """After a step."""
+        stall = snapshot.state.stall
+        if not stall.any():
+            self._touched.clear()
+            return
+        for name in self._sim._robots:
+            row = snapshot.rows[name]
+            if not stall[row]:
+                self._touched.pop(name, None)
+                continue
+            _, other = nearest(self._sim, row, TOUCH_M)
+            if self._touched.get(name) != other:
+                self._touched[name] = other
+                self.total += 1
+                pose = Pose(*snapshot.state.pose[row].tolist())
+                self._entries.append(Contact(snapshot.time, name, other, pose))
+
+    @overload
+    def __getitem__(self, index: int) -> Contact: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Contact]: ...
+    def __getitem__(self, index: int | slice) -> Contact | list[Contact]:
+        return list(self._entries)[index] if isinstance(index, slice) else self._entries[index]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Contact]:
+        return iter(tuple(self._entries))
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self)) or "no contacts"
+
+
+__all__ = ["TOUCH_M", "WALL", "Contact", "ContactLog", "edge_distance", "nearest", "placed", "touching"]

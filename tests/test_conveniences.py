@@ -1,0 +1,100 @@
+"""Small things of the public API that studies and lessons use: contacts, walls, neighbours, running for a time, closing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import botyard
+from botyard.errors import ArgumentError
+from botyard.sim.contacts import Contact
+
+
+def test_contacts_and_events() -> None:
+    sim = botyard.Simulation(odometry_error="none")
+    ann = sim.add_robot("p3dx", "ann", pose=(0, 0, 0), controller=lambda robot: robot.command(v=0.5))
+    bob = sim.add_robot("p3dx", "bob", pose=(2, 0, 0))
+    events = sim.events
+    assert not events and repr(events) == "no contacts" and ann.contacts == bob.contacts == ()
+    sim.run(10.0)
+    assert sim.time == pytest.approx(10.0)
+    assert ann.contacts == ("bob",) and bob.contacts == ("ann",)
+    (event,) = events
+    assert isinstance(event, Contact) and (event.robot, event.other) == ("ann", "bob") and 3 < event.time < 6
+    assert event.pose.x == pytest.approx(ann.truth.x, abs=0.01)
+    bob.command.set_pose(2, 5, 0)
+    sim.add_wall((4.0, -1.0), (4.0, 1.0))
+    sim.run(10.0)
+    assert [e.other for e in events] == ["bob", "a wall"] and ann.contacts == ("a wall",) and bob.contacts == ()
+    assert "ann touched a wall at (3." in repr(events)
+    with pytest.raises(ArgumentError, match="seconds"):
+        sim.run(-1)
+
+
+def test_what_cannot_be_touched_is_no_contact() -> None:
+    """A ghost stands where the robot is stopped by a wall."""
+    sim = botyard.Simulation(odometry_error="none")
+    ann = sim.add_robot("p3dx", "ann", pose=(0, 0, 0), controller=lambda robot: robot.command(v=0.5))
+    bob = sim.add_robot("p3dx", "bob", pose=(1.8, 0, 0))
+    bob.ghost()
+    sim.add_wall((2.0, -1.0), (2.0, 1.0))
+    sim.run(10.0)
+    assert ann.contacts == ("a wall",)
+
+
+def test_walls_leave_boxes_where_they_are() -> None:
+    sim = botyard.Simulation.load("office", seed=2)
+    name = sim.box_names[0]
+    sim.put(name, (3.0, 3.0, 0.5))
+    sim.step()
+    poses = {n: tuple(sim.snapshot.state.pose[sim.snapshot.rows[n]]) for n in sim.box_names}
+    count = len(sim.scene.segments)
+    sim.add_wall((0, 0), (1, 0), (1, 1))
+    assert len(sim.scene.segments) == count + 2
+    assert {n: tuple(sim.snapshot.state.pose[sim.snapshot.rows[n]]) for n in sim.box_names} == poses
+    for wrong in ([(0, 0)], [], [(0, 0), (1, float("nan"))], [(0, 0, 0), (1, 1, 1)]):
+        with pytest.raises(ArgumentError, match="points"):
+            sim.add_wall(*wrong)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-20, 20), st.integers(-20, 20)), min_size=0, max_size=9, unique=True),
+    st.integers(1, 9),
+)
+@settings(max_examples=40, deadline=None)
+def test_neighbours_against_a_naive_twin(places: list[tuple[int, int]], k: int) -> None:
+    sim = botyard.Simulation(warn=lambda _: None)
+    if places:
+        sim.add_robots("p3dx", [(float(x), float(y), 0.0) for x, y in places])
+    found, away = sim.fleet.nearest(k)
+    assert found.shape == away.shape == (len(places), k)
+    for i, here in enumerate(places):
+        others = sorted((np.hypot(here[0] - x, here[1] - y), j) for j, (x, y) in enumerate(places) if j != i)[:k]
+        n = len(others)
+        assert found[i].tolist() == [j for _, j in others] + [-1] * (k - n)
+        assert away[i, :n].tolist() == pytest.approx([d for d, _ in others]) and np.isinf(away[i, n:]).all()
+
+
+def test_many_neighbours_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    sim = botyard.Simulation(warn=lambda _: None)
+    sim.add_robots("p3dx", [(float(k % 7) * 2, float(k // 7) * 2.5, 0.0) for k in range(50)])
+    whole = sim.fleet.nearest(4)
+    monkeypatch.setattr("botyard.sim.fleet.NEIGHBOUR_ROWS", 8)
+    parts = sim.fleet.nearest(4)
+    assert (whole[0] == parts[0]).all() and (whole[1] == parts[1]).all()
+
+
+def test_a_simulation_is_closed_with_its_recordings(tmp_path: Path) -> None:
+    with botyard.Simulation(seed=3) as sim:
+        sim.add_robot(pose=(0, 0, 0))
+        recording = sim.record(tmp_path / "run.mcap")
+        sim.run(1.0)
+    assert not recording.error
+    loaded = botyard.recording.load(tmp_path / "run.mcap")
+    assert loaded is not None
+    sim.run(1.0)
+    sim.close()
