@@ -15,7 +15,8 @@ from websockets.sync.client import connect
 import botyard
 from botyard.control import SaveRecording, StartRecording, StopRecording
 from botyard.errors import ArgumentError, WorldError
-from botyard.recording.own import STATES
+from botyard.recording import resimulate
+from botyard.recording.own import DIGESTS, STATES
 from botyard.servers import recordings
 from tests.ports import free_port
 from tests.recording.test_recorder import again, read, said
@@ -138,3 +139,20 @@ def test_a_signal_ends_the_file_as_it_should(number: str, tmp_path: Path) -> Non
     messages, *_, reader = read(path)
     assert reader.is_complete and said(messages)[-1]["event"] == "end"
     assert again(path)[1]
+
+
+def test_the_run_of_a_killed_simulator_comes_out_again(tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    args = ["--nomap", "-r", "p3dx:ann", "--no-gui", "-p", str(free_port(1)), "--record", str(path)]
+
+    def digests() -> int:
+        return len(said(read(path)[0], DIGESTS))
+
+    with running(*args) as (process, _):
+        wait(lambda: path.stat().st_size > 0 and digests() > 2, pause=0.1)
+        before = digests()
+        process.kill()
+        process.wait(PATIENCE)
+    proof = resimulate(path)
+    assert not read(path)[3].is_complete and digests() >= before > 2
+    assert proof.divergence is None, str(proof.divergence)

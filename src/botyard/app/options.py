@@ -664,7 +664,7 @@ class RunOptions:
     record_rate: float | None = option(
         OPERATION, "--record-rate", kind=Real(0), world=False, serve=True, metavar="HZ",
         help="Most messages of a topic for each simulated second; 0: one for each step. "
-        "[default: transforms 5, odometry and poses 2, else 10]",
+        "[default: transforms 3, odometry and poses 1, else 10]",
     )
     record_split: float | None = option(
         OPERATION, "--record-split", kind=Real(0, above=True), world=False, serve=True, metavar="MB",

@@ -66,6 +66,8 @@ MAX_RING_BYTES: Final = 500 << 20
 """Most memory of a ring."""
 ENTRY_BYTES: Final = 300
 """What an entry of the journal is counted as while it waits to be written; a command to many bodies has its arrays besides."""
+MAX_COMMANDS: Final = 1000
+"""Commands that are handed over together at most; while time stands still, more may come than in a step."""
 LINE_BYTES: Final = 200
 PACKET_BYTES: Final = 300
 TAIL_US: Final = 2_000_000
@@ -151,7 +153,8 @@ class Recorder:
         self._part_us = self._last_us
         self._wants_part = ""
         self._order = 0
-        self._stalled: tuple[object, Any] = None, None
+        self._commands: list[tuple[Entry, int, Mapping[str, int]]] = []
+        self._stalled: tuple[object, bytes] = None, b""
         self._save_at: int | None = None
         self._saves = self._stall_saves = 0
         self._reported: Mapping[str, int] = {}
@@ -325,6 +328,9 @@ class Recorder:
     # -- what happens
 
     def _put(self, kind: str, size: int, work: Work, *, vital: bool = False) -> bool:
+        """Hand work over, after the commands that were given before it."""
+        if self._commands:
+            self._put_commands()
         return self._writer.put(kind, size, work, vital=vital)
 
     def _step(self, snapshot: Snapshot) -> None:
@@ -333,6 +339,8 @@ class Recorder:
         if self._writer.error:
             self.stop()
             return
+        if self._commands:
+            self._put_commands()
         if time_us < self._last_us:  # a restored state is of an earlier time
             self._next_sample = self._next_state = time_us
         self._last_us = time_us
@@ -341,13 +349,22 @@ class Recorder:
         if time_us >= self._next_sample:
             period = self._choices.selection.shortest_us
             self._next_sample = 0 if not period else (time_us // period + 1) * period
-            sample = self._watcher.sample()
-            self._put("samples", sample.size, lambda output: self._scribe.write(sample, output))
+            self._put_sample()
         if time_us >= self._next_state:
             self._next_state = time_us + STATE_PERIOD_US
             self._put_state()
         self._look_for_stalls(snapshot)
         self._report_losses()
+
+    def _put_sample(self) -> None:
+        watcher, scribe = self._watcher, self._scribe
+        sample = watcher.sample()
+
+        def work(output: Output) -> None:
+            scribe.write(sample, output)
+            watcher.release(sample)
+
+        self._put("samples", sample.size, work)
 
     def _digest(self) -> bytes:
         """The message about the present state."""
@@ -390,29 +407,19 @@ class Recorder:
         change, time_us = entry.change, self._sim.snapshot.time_us
         if isinstance(change, Restore):
             time_us = self._last_us  # the snapshot is already the restored one
-        self._order, size = entry.order, ENTRY_BYTES
-        work: Callable[[Output], None]
-        if isinstance(change, Submit):
-            name, command = change.name, change.command
-
-            def work(output: Output) -> None:
-                self._write_entry(entry, time_us, output)
-                if isinstance(command, SetVelocity):
-                    self._scribe.command(name, command, time_us * 1000, output)
-
-        elif isinstance(change, SubmitVelocities):
-            many, rows = change.command, self._sim.engine.rows
-            size += 4 * many.rows.nbytes
-
-            def work(output: Output) -> None:
-                self._write_entry(entry, time_us, output)
-                self._scribe.commands(many, rows, time_us * 1000, output)
-
-        else:  # encoded now: what it refers to may change
-            data, channel = pack_bytes(codec.encode_entry(entry)), self._channels[JOURNAL]
-            size = len(data)
-            work = lambda output: output.message(channel, time_us * 1000, data)  # noqa: E731
-        if not self._put("changes", size, work, vital=True):
+        self._order = entry.order
+        if isinstance(
+            change, (Submit, SubmitVelocities)
+        ):  # there may be thousands in a second: all of a step are handed over together
+            self._commands.append((entry, time_us, self._sim.engine.rows))
+            if len(self._commands) >= MAX_COMMANDS:
+                self._put_commands()
+            return
+        # encoded now: what it refers to may change
+        data, channel = pack_bytes(codec.encode_entry(entry)), self._channels[JOURNAL]
+        if not self._put(
+            "changes", len(data), lambda output: output.message(channel, time_us * 1000, data), vital=True
+        ):
             self._wants_part = "gap"
         if isinstance(change, ReplaceScene):
             self._put_map()
@@ -421,21 +428,42 @@ class Recorder:
             self._begin_part("branch")
             self._put_map()
 
+    def _put_commands(self) -> None:
+        """Hand over the commands that were given since the last time."""
+        commands, self._commands = self._commands, []
+        size, scribe = 0, self._scribe
+        for entry, _, _ in commands:
+            change = entry.change
+            size += ENTRY_BYTES + (4 * change.command.rows.nbytes if isinstance(change, SubmitVelocities) else 0)
+
+        def work(output: Output) -> None:
+            for entry, time_us, rows in commands:
+                self._write_entry(entry, time_us, output)
+                change = entry.change
+                if isinstance(change, SubmitVelocities):
+                    scribe.commands(change.command, rows, time_us * 1000, output)
+                elif isinstance(change, Submit) and isinstance(change.command, SetVelocity):
+                    scribe.command(change.name, change.command, time_us * 1000, output)
+
+        if not self._writer.put("changes", size, work, vital=True, count=len(commands)):
+            self._wants_part = "gap"
+
     def _write_entry(self, entry: Entry, time_us: int, output: Output) -> None:
         output.message(self._channels[JOURNAL], time_us * 1000, pack_bytes(codec.encode_entry(entry)))
 
     def _line(self, level: int, text: str) -> None:
         """A line of the log, from any thread."""
         time_us = self._last_us
-        self._put("lines", LINE_BYTES, lambda output: self._scribe.line(level, text, time_us, output))
+        self._writer.put("lines", LINE_BYTES, lambda output: self._scribe.line(level, text, time_us, output))
 
     def _look_for_stalls(self, snapshot: Snapshot) -> None:
-        rows, stall = self._sim.engine.rows, snapshot.state.stall.astype(bool)
-        before = self._stalled[1] if self._stalled[0] is rows else None
+        rows, stall = self._sim.engine.rows, snapshot.state.stall.tobytes()
+        before = self._stalled[1] if self._stalled[0] is rows else stall
         self._stalled = rows, stall
-        if before is not None and (new := stall & ~before).any():
+        if stall != before:
             bodies = {row: name for name, row in rows.items()}
-            names = [bodies[row] for row in np.flatnonzero(new).tolist() if bodies[row] in self._sim.robots]
+            new = [row for row, (now, then) in enumerate(zip(stall, before, strict=True)) if now and not then]
+            names = [bodies[row] for row in new if bodies[row] in self._sim.robots]
             if names:
                 self._put_event("stall", robots=names)
                 if self._choices.on_stall and self._save_at is None and self._stall_saves < MAX_STALL_SAVES:
@@ -448,7 +476,7 @@ class Recorder:
     def _report_losses(self) -> None:
         """Say in the file and in the log what was left out, as soon as there is room again."""
         lost = self._writer.lost
-        if lost.total() == sum(self._reported.values()):
+        if not lost or lost.total() == sum(self._reported.values()):
             return
         now = time.monotonic()
         if now - self._warned_at < LOSS_WARNING_S:

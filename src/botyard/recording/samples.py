@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -23,9 +24,11 @@ PROFILE: Final = replace(
     PROFILES["default"], robot=frozenset({"pose", "odom", "base_pose_ground_truth"}), world=frozenset()
 )
 """Names are those of the profile ``default``. Wheels and paddles are left out of the transforms."""
-RATES_HZ: Final[Mapping[str, float]] = {"*/odom": 2.0, "*/base_pose_ground_truth": 2.0, "/tf": 5.0, "*": 10.0}
-"""Most messages of a topic for each simulated second, unless somebody says otherwise, by patterns of topics: 100 robots at full rate would
-take three times as much room. The transforms have true poses and those of odometry."""
+RATES_HZ: Final[Mapping[str, float]] = {"*/odom": 1.0, "*/base_pose_ground_truth": 1.0, "/tf": 3.0, "*": 10.0}
+"""Most messages of a topic for each simulated second, unless somebody says otherwise, by patterns of topics: 100 robots without scans take
+50 kB for each. The transforms have true poses and those of odometry, so they come more often than the topics of single robots."""
+MAX_SPARE: Final = 8
+"""Arrays of readings that are kept to be used again."""
 USUAL: Final = ("*/odom", "*/base_pose_ground_truth", "*/cmd_vel", "/tf", "/tf_static", "/map", "/rosout")
 """The topics of a recording when nobody names any, beside scans of lasers that somebody reads."""
 
@@ -131,6 +134,14 @@ class Plan:
     versions: Mapping[Key, Version]
 
 
+class Readings(NamedTuple):
+    """Copies of the readings of all range sensors, m, with what was seen, and which sensors were measured in this step."""
+
+    ranges: NDArray[np.float64]
+    returns: NDArray[np.int16]
+    taken: NDArray[np.bool_]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """What a step has left, as copies.
@@ -143,23 +154,19 @@ class Sample:
         The layout.
     columns : Columns
         Columns of all bodies.
-    ranges, returns, taken : arrays or None
-        Readings of all range sensors, m, and which of them were measured in this step; None: no sensor is recorded.
+    readings : Readings or None
+        Of all range sensors; None: no sensor is recorded.
     """
 
     time_us: int
     plan: Plan
     columns: Columns
-    ranges: NDArray[np.float64] | None
-    returns: NDArray[np.int16] | None
-    taken: NDArray[np.bool_] | None
+    readings: Readings | None
 
     @property
     def size(self) -> int:
         """Bytes of the copies."""
-        return sum(
-            array.nbytes for array in (*self.columns, self.ranges, self.returns, self.taken) if array is not None
-        )
+        return 4 * self.columns.pose.nbytes + (10 * len(self.readings.ranges) if self.readings is not None else 0)
 
 
 def _is_recorded(robot: Robot, selection: Selection) -> bool:
@@ -186,6 +193,7 @@ class Watcher:
         self._places: Mapping[Key, int] = {}
         self._unread = np.zeros(0, np.int64)
         self._subscribed: dict[Robot, list[str]] = {}
+        self._spare: deque[Readings] = deque(maxlen=MAX_SPARE)
 
     def close(self) -> None:
         """Subscribe to no sensor any more."""
@@ -210,11 +218,25 @@ class Watcher:
             plan = self._plan = self._planned(taken)
         state = self._sim.snapshot.state
         columns = Columns(state.pose.copy(), state.odom.copy(), state.vel.copy(), state.path.copy())
-        ranges = returns = None
-        if plan.sensors and taken is not None:
-            ranges, returns = fleet.readings
-            ranges, returns, taken = ranges.copy(), returns.copy(), taken.copy()
-        return Sample(self._sim.snapshot.time_us, plan, columns, ranges, returns, taken)
+        readings = self._copied(Readings(*fleet.readings, taken)) if plan.sensors and taken is not None else None
+        return Sample(self._sim.snapshot.time_us, plan, columns, readings)
+
+    def release(self, sample: Sample) -> None:
+        """A sample is not needed any more; from any thread. Its arrays are used again: new ones of that size cost page faults each time."""
+        if sample.readings is not None:
+            self._spare.append(sample.readings)
+
+    def _copied(self, live: Readings) -> Readings:
+        try:
+            spare = self._spare.pop()
+        except IndexError:
+            spare = None
+        if spare is None or len(spare.ranges) != len(live.ranges) or len(spare.taken) != len(live.taken):
+            return Readings(live.ranges.copy(), live.returns.copy(), live.taken.copy())
+        np.copyto(spare.ranges, live.ranges)
+        np.copyto(spare.returns, live.returns)
+        np.copyto(spare.taken, live.taken)
+        return spare
 
     def _survey(self) -> None:
         """Robots have come or gone, or a sensor was set: find the sensors that are recorded, and subscribe to those that are named."""

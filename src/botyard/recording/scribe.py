@@ -71,12 +71,11 @@ class _Fleet:
         """Show a step."""
         self.state = cast(BodyColumns, sample.columns)
         self.rows, self._sensors = sample.plan.rows, sample.plan.sensors
-        if sample.ranges is not None and sample.returns is not None and sample.taken is not None:
-            ranges = sample.ranges
+        if sample.readings is not None:
+            ranges, returns, self._taken = sample.readings
             if self._range_step > 0.0:
                 ranges = np.rint(ranges / self._range_step) * self._range_step
-            self.readings = ranges, sample.returns
-            self._taken = sample.taken
+            self.readings = ranges, returns
 
     def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
         """The slice of a sensor in `readings`; None: it was not measured."""
@@ -163,6 +162,7 @@ class Scribe:
         self._static: list[Transform] = []
         self._tf: _Line | None = None
         self._commanded: dict[str, list[float]] = {}
+        self._command_channels: dict[str, int] = {}
         self._bodies: tuple[object, list[str]] = None, []
         twist = self._m.twist(Twist(1.0, 1.0, 1.0))
         self._twist = types.encode_cdr(twist, "geometry_msgs/Twist")[: -_TWIST.size]
@@ -193,6 +193,7 @@ class Scribe:
     def _arrange(self, plan: Plan, output: Output, time_us: int) -> None:
         """Robots have come or gone, or sensors were set."""
         self._plan = plan
+        self._command_channels.clear()
         self._names = dict(zip(plan.robots, ros_names(list(plan.robots)), strict=True))
         members = dict[str, _Member]()
         for name, (spec, devices) in plan.robots.items():
@@ -266,16 +267,22 @@ class Scribe:
 
     def command(self, name: str, command: SetVelocity, time_ns: int, output: Output) -> None:
         """Write a command to a robot as ``cmd_vel``; axes that it leaves as they are have their last values."""
-        names = self._names.get(name)
-        topic = "" if names is None else names.topic("cmd_vel")
-        if not topic or not self._selection.has(topic):
+        number = self._command_channels.get(name)
+        if number is None:
+            number = self._command_channels[name] = self._command_channel(name, output)
+        if not number:
             return
         last = self._commanded.setdefault(name, [0.0, 0.0, 0.0])
         for axis, value in enumerate((command.v, command.vy, command.w)):
             if value is not None:
                 last[axis] = float(value)
-        number = self.channel(output, topic, "geometry_msgs/Twist")
         output.message(number, time_ns, self._twist + _TWIST.pack(last[0], last[1], 0.0, 0.0, 0.0, last[2]))
+
+    def _command_channel(self, name: str, output: Output) -> int:
+        """Number of the channel of a robot's commands; 0: they are not recorded."""
+        names = self._names.get(name)
+        topic = "" if names is None else names.topic("cmd_vel")
+        return self.channel(output, topic, "geometry_msgs/Twist") if topic and self._selection.has(topic) else 0
 
     def commands(self, command: SetVelocities, rows: Mapping[str, int], time_ns: int, output: Output) -> None:
         """Write a command to many bodies; `rows`: the row of each body when it was given."""

@@ -33,6 +33,7 @@ class _Item(NamedTuple):
     kind: str
     size: int
     work: Work
+    number: int
 
 
 class Writer:
@@ -74,7 +75,7 @@ class Writer:
 
     # -- any thread
 
-    def put(self, kind: str, size: int, work: Work, *, vital: bool = False) -> bool:
+    def put(self, kind: str, size: int, work: Work, *, vital: bool = False, count: int = 1) -> bool:
         """Queue work; False: it was left out, and counted.
 
         Parameters
@@ -85,15 +86,17 @@ class Writer:
             Bytes that it holds.
         vital : bool
             A run cannot be repeated without it.
+        count : int
+            How many of the kind it is.
         """
         limit = MAX_QUEUED_BYTES + (RESERVE_BYTES if vital else 0)
         with self._changed:
             if self._patient and self._queued + size > limit:
                 self._await_room(limit // 2)
             if self.error or self._is_closing or (self._queue and self._queued + size > limit):
-                self.lost[kind] += 1
+                self.lost[kind] += count
                 return False
-            self._queue.append(_Item(kind, size, work))
+            self._queue.append(_Item(kind, size, work, count))
             self._queued += size
         return True
 
@@ -169,7 +172,7 @@ class Writer:
 
     def _do(self, item: _Item) -> None:
         if self.error:
-            self.lost[item.kind] += 1
+            self.lost[item.kind] += item.number
         else:
             self._try(lambda: item.work(self._output))
             self._try(self._flush_if_due)
