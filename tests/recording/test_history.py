@@ -260,6 +260,21 @@ def test_robots_of_then_come_back_and_those_of_now_go() -> None:
     assert sim.robots["bob"].clients == (), "its client is gone"
 
 
+def test_the_map_stays_while_only_its_boxes_differ() -> None:
+    """Else all who show it would load it again."""
+    sim = world()
+    sim.history.keep()
+    sim.step(10)
+    sim.remove_box("Box:1")
+    sim.step(10)
+    past = sim.history.look(0.4)
+    before = [s.feed.last(Subject.MAP) for s in (sim, past)]
+    sim.history.look(1.8, past)
+    assert past.box_names == ()
+    sim.history.go_on_from(0.4)
+    assert sim.box_names == ("Box:1",) and [s.feed.last(Subject.MAP) for s in (sim, past)] == before
+
+
 def test_a_branch_is_in_the_journal() -> None:
     sim, twin, told = world(), world(), list[Entry]()
     sim.journal(told.append)

@@ -68,7 +68,12 @@ def branch(
 
 def is_same_map(one: Scene, two: Scene) -> bool:
     """Whether two scenes are the same map but for boxes, which may have come and gone."""
-    return all(getattr(one, f.name) is getattr(two, f.name) for f in fields(Scene) if f.name != "boxes")
+    return all(_is_same(getattr(one, f.name), getattr(two, f.name)) for f in fields(Scene) if f.name != "boxes")
+
+
+def _is_same(one: object, two: object) -> bool:
+    """Whether they are one object. An empty array is made anew with each scene."""
+    return one is two or (isinstance(one, np.ndarray) and isinstance(two, np.ndarray) and not one.size and not two.size)
 
 
 def _set_up(sim: Population[Any], name: str) -> list[cmd.Command]:

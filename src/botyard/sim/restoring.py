@@ -221,14 +221,16 @@ def _arrange_bodies(
     if not all(there) or [body.name for body in roster.bodies] != list(engine.rows):
         stays = {body.name for body, is_known in zip(roster.bodies, there, strict=True) if is_known}
         sim._take_out([name for name in engine.rows if name not in stays])
+        missing: dict[bytes, list[Body]] = {}  # many at once are added much faster than one by one
         for body, is_known in zip(roster.bodies, there, strict=True):
-            if is_known:
-                continue
-            model = models[body.digest]
+            if not is_known:
+                missing.setdefault(body.digest, []).append(body)
+        for digest, bodies in missing.items():
+            model = models[digest]
             if isinstance(model, RobotSpec):
-                sim._put_in(model, [body.name], [Pose(*body.start or ())])
+                sim._put_in(model, [body.name for body in bodies], [Pose(*body.start or ()) for body in bodies])
             else:
-                engine.add_bodies([(replace(box_body(model), name=body.name), model.pose)])
+                engine.add_bodies([(replace(box_body(model), name=body.name), model.pose) for body in bodies])
         engine.arrange([engine.rows[body.name] for body in roster.bodies])
         order = [body for body in roster.bodies if body.start is None]
         sim._set_boxes(
