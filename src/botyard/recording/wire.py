@@ -295,6 +295,7 @@ def _value(raw: msgspec.Raw, hint: Any, reader: _Reader) -> Any:
 
 def _one_of(classes: Callable[[], Classes]) -> _Form:
     checked: dict[type[Any], Callable[[Any], Any] | None] = {}
+    known: dict[str, type[Any]] = {}  # to look for all of them for each value takes longer than to read it
 
     def write(value: Any) -> Any:
         kind = type(value)
@@ -302,11 +303,15 @@ def _one_of(classes: Callable[[], Classes]) -> _Form:
             if classes().get(kind.__name__) is not kind:
                 raise NotImplementedError(f"{kind.__qualname__} is none of {', '.join(classes())}")
             checked[kind] = _form(kind).write
+            known.clear()
         one = checked[kind]
         return [kind.__name__, value if one is None else one(value)]
 
     def read(found: tuple[str, msgspec.Raw], reader: _Reader) -> Any:
-        kind = classes().get(found[0])
+        kind = known.get(found[0])
+        if kind is None:
+            known.update(classes())
+            kind = known.get(found[0])
         if kind is None:
             raise ValueError(f'expected one of {", ".join(classes())}, found "{shown(found[0], 40)}"')
         return _value(found[1], kind, reader)
