@@ -62,4 +62,10 @@ def body_name(name: str) -> str:
     return found if is_name(found) else "box"
 
 
-__all__ = ["MAX_NAME", "body_name", "check_name", "escaped", "is_name", "shown"]
+def file_stem(name: str) -> str:
+    """What of a name that a client has sent may be the stem of a file: letters, digits, ``-`` and ``_``; never a folder."""
+    stem = name.replace("\\", "/").rpartition("/")[2].rpartition(".")
+    return "".join(c for c in stem[0] or stem[2] if c.isalnum() or c in "-_")[:MAX_NAME] or "botyard"
+
+
+__all__ = ["MAX_NAME", "body_name", "check_name", "escaped", "file_stem", "is_name", "shown"]

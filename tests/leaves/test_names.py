@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.errors import MapError, WorldError
-from botyard.names import MAX_NAME, check_name, escaped, is_name, shown
+from botyard.names import MAX_NAME, check_name, escaped, file_stem, is_name, shown
 
 
 @pytest.mark.parametrize("name", ["bob", "50%d", "é 日本", "a" * MAX_NAME, "..", "%s%n", "a/b"])
@@ -36,3 +36,18 @@ def test_what_is_shown_is_printable_and_short(text: str, limit: int) -> None:
     assert escaped(text).isprintable()
     if text.isprintable() and len(text) <= limit:
         assert shown(text, limit) == text
+
+
+@given(st.text())
+def test_a_file_stem_names_no_folder_and_nothing_hidden(name: str) -> None:
+    stem = file_stem(name)
+    assert 0 < len(stem) <= MAX_NAME and all(c.isalnum() or c in "-_" for c in stem)
+
+
+def test_file_stems() -> None:
+    for name, stem in (
+        ("run.mcap", "run"), ("../over/there", "there"), ("C:\\a\\run 2.png", "run2"), (".hidden", "hidden"), ("", "botyard"),
+        ("..", "botyard"),
+        ("a/", "botyard"), ("x" * 100, "x" * 64),
+    ):  # fmt: skip
+        assert file_stem(name) == stem

@@ -66,7 +66,7 @@ MAX_RING_BYTES: Final = 500 << 20
 """Most memory of a ring."""
 ENTRY_BYTES: Final = 300
 """What an entry of the journal is counted as while it waits to be written; a command to many bodies has its arrays besides."""
-MAX_COMMANDS: Final = 1000
+COMMANDS_TOGETHER: Final = 1000
 """Commands that are handed over together at most; while time stands still, more may come than in a step."""
 LINE_BYTES: Final = 200
 PACKET_BYTES: Final = 300
@@ -412,7 +412,7 @@ class Recorder:
             change, (Submit, SubmitVelocities)
         ):  # there may be thousands in a second: all of a step are handed over together
             self._commands.append((entry, time_us, self._sim.engine.rows))
-            if len(self._commands) >= MAX_COMMANDS:
+            if len(self._commands) >= COMMANDS_TOGETHER:
                 self._put_commands()
             return
         # encoded now: what it refers to may change

@@ -27,7 +27,7 @@ PROFILE: Final = replace(
 RATES_HZ: Final[Mapping[str, float]] = {"*/odom": 1.0, "*/base_pose_ground_truth": 1.0, "/tf": 3.0, "*": 10.0}
 """Most messages of a topic for each simulated second, unless somebody says otherwise, by patterns of topics: 100 robots without scans take
 50 kB for each. The transforms have true poses and those of odometry, so they come more often than the topics of single robots."""
-MAX_SPARE: Final = 8
+SPARE_READINGS: Final = 8
 """Arrays of readings that are kept to be used again."""
 USUAL: Final = ("*/odom", "*/base_pose_ground_truth", "*/cmd_vel", "/tf", "/tf_static", "/map", "/rosout")
 """The topics of a recording when nobody names any, beside scans of lasers that somebody reads."""
@@ -193,7 +193,7 @@ class Watcher:
         self._places: Mapping[Key, int] = {}
         self._unread = np.zeros(0, np.int64)
         self._subscribed: dict[Robot, list[str]] = {}
-        self._spare: deque[Readings] = deque(maxlen=MAX_SPARE)
+        self._spare: deque[Readings] = deque(maxlen=SPARE_READINGS)
 
     def close(self) -> None:
         """Subscribe to no sensor any more."""

@@ -13,6 +13,7 @@ from typing import Final
 from botyard.control.later import promise, resolve
 from botyard.control.parts import Host
 from botyard.errors import WorldError
+from botyard.names import file_stem
 from botyard.pictures import draw
 from botyard.pictures.still import Still, take
 from botyard.servers.aside import Job, JobError, JobLimits
@@ -81,7 +82,7 @@ class Pictures:
             raise WorldError(f"no picture: the last one was less than {MIN_INTERVAL_S:g} s ago")
         self._last, self._busy = now, True
         self._written += 1  # one that fails has cost as much
-        stem = "".join(c for c in Path(name.replace("\\", "/")).stem if c.isalnum() or c in "-_")[:64] or "botyard"
+        stem = file_stem(name)
         still = take(self._sim)
         self._job = job = None if self._limits is None else Job(draw.MODULE, self._limits)
 

@@ -12,6 +12,7 @@ from botyard.control.later import promise, resolve
 from botyard.control.parts import Host, Recorded
 from botyard.errors import KeptFileError, WorldError
 from botyard.interfaces.pioneer.taps import PacketTaps
+from botyard.names import file_stem
 from botyard.sim.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class Recordings:
         if self._asked >= MAX_RECORDINGS:
             raise WorldError(f"no more than {MAX_RECORDINGS} recordings are written in a run")
         self._asked += 1
-        stem = "".join(c for c in Path(name.replace("\\", "/")).stem if c.isalnum() or c in "-_")[:64] or "botyard"
+        stem = file_stem(name)
         paths = (self._folder / f"{stem}{f'-{n}' if n > 1 else ''}.mcap" for n in count(1))
         return next(path for path in paths if not path.exists() and not path.is_symlink()).resolve()
 
