@@ -98,3 +98,59 @@ def test_a_simulation_is_closed_with_its_recordings(tmp_path: Path) -> None:
     assert loaded is not None
     sim.run(1.0)
     sim.close()
+
+
+@pytest.mark.parametrize("map", ["office", "warehouse", None])
+def test_free_poses(map: str | None) -> None:
+    """None touches anything, all are drawn again by the same seed, and with `reachable` all are in one region."""
+    sim = botyard.Simulation.load(map, seed=4) if map else botyard.Simulation(seed=4)
+    sim.add_robot("p3dx", "first")
+    poses = sim.random_free_poses(40, clearance=0.05)
+    assert poses.shape == (40, 3) and (sim.random_free_poses(40, clearance=0.05) == poses).all()
+    assert not (sim.random_free_poses(40, clearance=0.05, index=1) == poses).any()
+    assert (np.abs(poses[:, 2]) <= np.pi).all() and np.ptp(poses[:, 2]) > 3
+    warnings: list[str] = []
+    sim.warn_by(warnings.append)
+    robots = sim.add_robots("p3dx", poses)
+    assert not warnings, "none begins in something"
+    xy = poses[:, :2]
+    away = np.hypot(*(xy[:, None] - xy[None]).transpose(2, 0, 1)) + np.eye(40) * 9
+    assert away.min() >= 2 * max(np.hypot(*p) for p in robots[0].spec.outline) + 0.05
+    with pytest.raises(ArgumentError, match=r"there is room for|no place"):
+        sim.random_free_poses(100_000)
+    with pytest.raises(ArgumentError, match="clearance"):
+        sim.random_free_poses(1, clearance=-1)
+
+
+def test_free_poses_in_one_region() -> None:
+    """A closed room in the corner of another one."""
+    walls = botyard.MapBuilder("rooms")
+    walls.rectangle(0.0, 0.0, 10.0, 10.0)
+    walls.rectangle(0.0, 0.0, 4.0, 4.0)
+    walls.home(2.0, 2.0)
+    sim = botyard.Simulation(walls.scene())
+    inside = sim.random_free_poses(5, clearance=0.2)
+    assert (inside[:, :2] < 4.0).all()
+    everywhere = sim.random_free_poses(30, clearance=0.2, reachable=False)
+    assert (everywhere[:, :2] > 4.0).any() and (everywhere[:, :2].max(axis=1) < 4.0).any()
+
+
+def test_rays_from_anywhere_see_what_a_laser_sees() -> None:
+    sim = botyard.Simulation.load("office", seed=1, sensor_noise=False)
+    robot = sim.add_robot("p3dx", lasers=["lms200"])
+    for name in sim.box_names:
+        sim.put(name, (-50.0, -50.0, 0.0))
+    sim.step(2)
+    scan = robot.laser.read()
+    pose = scan.frame_pose
+    x, y, th = robot.truth
+    at = (x + pose.x * np.cos(th) - pose.y * np.sin(th), y + pose.x * np.sin(th) + pose.y * np.cos(th))
+    found = sim.cast(at, scan.angles + pose.th + th, range_max=scan.range_max)
+    seen = scan.ranges < scan.range_max
+    assert found.shape == scan.ranges.shape and seen.sum() > 100
+    assert found[seen] == pytest.approx(scan.ranges[seen], abs=1e-9)
+    grid = sim.cast(np.zeros((3, 1, 2)) + at, np.zeros((1, 4)), range_max=5.0)
+    assert grid.shape == (3, 4) and (grid == grid[0, 0]).all()
+    for xy, bearing in (((0, 0, 0), 0.0), ((0, 0), float("nan")), (np.zeros((3, 2)), np.zeros(4))):
+        with pytest.raises(ArgumentError, match=r"xy|bearing"):
+            sim.cast(xy, bearing, range_max=1.0)

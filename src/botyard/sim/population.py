@@ -13,8 +13,10 @@ from types import MappingProxyType
 from typing import Any, Generic
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from botyard import arguments
+from botyard.elementary import hypot
 from botyard.engine import commands as cmd
 from botyard.engine.build import box_body, robot_body
 from botyard.engine.layout import F8, Grid
@@ -32,8 +34,12 @@ from botyard.sim.bodies import Bodies
 from botyard.sim.doubts import doubtful_map, doubtful_places, to_warnings
 from botyard.sim.journal import AddBox, AddRobots, RemoveBox, RemoveRobots, ReplaceScene, Unserve
 from botyard.sim.placement import FreePlaces, on_trial
+from botyard.sim.probing import MAX_RANGE, Probe, checked_clearance
 from botyard.sim.programs import Programs
 from botyard.sim.robot import R, Robots
+
+MAX_FREE_POSES = 1_000_000
+"""Most free poses in one draw."""
 
 
 class Population(Bodies, ABC, Generic[R]):
@@ -54,6 +60,7 @@ class Population(Bodies, ABC, Generic[R]):
         self._robots = Robots[R]()
         self._programs = Programs()
         self._unserved: set[str] = set()
+        self._probe = Probe(self)
         self.warn_by(warn)
         self._doubt_map()
 
@@ -378,6 +385,77 @@ class Population(Bodies, ABC, Generic[R]):
         row = self._engine.rows[robot.name]
         spec = replace(self._engine.specs[row], name=" placing ", parts=self._engine.outline(row))
         return self._engine.trial(spec, without=robot.name)
+
+    def random_free_poses(
+        self,
+        n: int,
+        model: str | Path | RobotSpec = "p3dx",
+        *,
+        clearance: float = 0.1,
+        reachable: bool = True,
+        index: int = 0,
+    ) -> F8:
+        """Draw `n` poses where robots of a model, as circles, touch nothing, nor each other.
+
+        Drawn from the seed of the simulation and `index`; positions are uniform in free space, and so are headings.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        model : str, Path or RobotSpec
+            The model, as for `add_robot`.
+        clearance : float
+            Distance of the circles from walls, bodies and each other, m.
+        reachable : bool
+            All are in one region of the map: that of its home if that is free, else the largest.
+        index : int
+            Number of the draw: another one gives other poses.
+
+        Returns
+        -------
+        (n, 3) float64 array
+            m, m, rad.
+
+        Raises
+        ------
+        ArgumentError
+            A parameter is out of its range or of another type; there is no room.
+        ModelError, ModelFileError
+            Unknown model; a file that is wrong.
+        """
+        n, index = arguments.whole(n, "n", low=0, high=MAX_FREE_POSES), arguments.whole(index, "index", low=0)
+        clearance = checked_clearance(clearance)
+        begin = (self.home.x, self.home.y) if arguments.flag(reachable, "reachable") else None
+        body = robot_body(_equipped(model, None), "")
+        radius = max(hypot(x, y) for part in body.parts for x, y in part)
+        return self._probe.free_poses(n, radius, clearance, begin, index)
+
+    def cast(self, xy: ArrayLike, bearing: ArrayLike, *, range_max: float) -> F8:
+        """Exact ranges from any places to the walls of the map: for maps, and for particle filters. Robots and boxes are not seen.
+
+        Parameters
+        ----------
+        xy : (…, 2) array
+            Places, m.
+        bearing : (…) array
+            Directions in the world, rad; shapes are broadcast against each other.
+        range_max : float
+            Where nothing is nearer, this is the range, m.
+
+        Returns
+        -------
+        float64 array of the common shape
+            m.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is not finite, out of its range or of another shape.
+        """
+        return self._probe.cast(
+            xy, bearing, arguments.number(range_max, "range_max", low=0.0, high=MAX_RANGE, unit="m")
+        )
 
     def random_free_place(self, spec: RobotSpec, index: int = 0) -> Pose:
         """A place within the bounds of the map (20 m × 20 m without one) where a robot touches nothing.

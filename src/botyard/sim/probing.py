@@ -1,0 +1,141 @@
+"""Looking into a world from outside: free places drawn at random, and ranges from any place to its walls."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from botyard import arguments
+from botyard.engine.batch import MAX_COORDINATE, cast_rays
+from botyard.engine.layout import F8, U8
+from botyard.engine.rng import stream_keys, uniform
+from botyard.errors import ArgumentError
+from botyard.model.obstacles import Visible
+from botyard.native.kernels import RowTable
+from botyard.native.kinds import Pack
+from botyard.sim.core import Core
+from botyard.sim.freespace import FreeSpace, free_space
+
+FREE_STREAM: Final = (1 << 32) + 2
+"""Device number of random free places in the random streams of simulations."""
+MIN_DRAWN, MAX_DRAWN = 64, 4096
+"""Places that are drawn in a round."""
+MAX_VAIN_ROUNDS: Final = 40
+"""So many rounds in succession in which less than one of `VAIN_SHARE` places was free, and the search is given up."""
+VAIN_SHARE: Final = 1000
+MAX_RANGE: Final = 1e6
+"""Greatest range, m."""
+
+
+class _Taken:
+    """Circles that are taken, in squares of a grid, so that only near ones are compared."""
+
+    def __init__(self, edge: float) -> None:
+        self._edge = edge
+        self._cells: dict[tuple[int, int], list[tuple[float, float, float]]] = {}
+
+    def add(self, x: float, y: float, radius: float) -> None:
+        self._cells.setdefault(self._cell(x, y), []).append((x, y, radius))
+
+    def is_free(self, x: float, y: float, radius: float) -> bool:
+        """Whether a circle overlaps none of them."""
+        i, j = self._cell(x, y)
+        for a in (i - 1, i, i + 1):
+            for b in (j - 1, j, j + 1):
+                for other_x, other_y, other in self._cells.get((a, b), ()):
+                    apart = radius + other
+                    if (x - other_x) * (x - other_x) + (y - other_y) * (y - other_y) < apart * apart:
+                        return False
+        return True
+
+    def _cell(self, x: float, y: float) -> tuple[int, int]:
+        return math.floor(x / self._edge), math.floor(y / self._edge)
+
+
+class Probe:
+    """Free space of the present map, kept until there is another one.
+
+    Parameters
+    ----------
+    sim : Core
+        The world.
+    """
+
+    def __init__(self, sim: Core) -> None:
+        self._sim = sim
+        self._map: object = None
+        self._spaces: dict[tuple[float, tuple[float, float] | None], FreeSpace] = {}
+
+    def _space(self, reach: float, begin: tuple[float, float] | None) -> FreeSpace:
+        grid = self._sim.engine.grid
+        if self._map is not grid:
+            self._spaces.clear()
+            self._map = grid
+        key = reach, begin
+        if key not in self._spaces:
+            self._spaces[key] = free_space(self._sim.scene, grid, reach, begin)
+        return self._spaces[key]
+
+    def free_poses(self, n: int, radius: float, clearance: float, begin: tuple[float, float] | None, index: int) -> F8:
+        """See `Simulation.random_free_poses`; `begin`: a place in the region, or None."""
+        space = self._space(radius + clearance, begin)
+        if not len(space.cells):
+            raise ArgumentError(f"no place in the map is {radius + clearance:.3g} m from all walls")
+        bodies, state = self._sim.engine.bodies, self._sim.snapshot.state
+        largest = max([radius, *bodies.radius.tolist()])
+        taken = _Taken(max(2.0 * largest + clearance, 1e-3))
+        for (x, y, _), r, mask in zip(state.pose.tolist(), bodies.radius.tolist(), state.mask.tolist(), strict=True):
+            if mask & int(Visible.OBSTACLE):
+                taken.add(x, y, r + clearance)
+        seed: U8 = np.array([self._sim.seed & 0xFFFF_FFFF_FFFF_FFFF], np.uint64)
+        found: list[tuple[float, float, float]] = []
+        turn = vain = 0
+        while len(found) < n and vain < MAX_VAIN_ROUNDS:
+            before, count = len(found), min(max(n - len(found), MIN_DRAWN), MAX_DRAWN)
+            keys = stream_keys(np.repeat(seed, count), FREE_STREAM, index, turn, np.arange(count, dtype=np.uint64))
+            drawn = [uniform(keys, axis) for axis in range(4)]
+            cells = space.cells[(drawn[0] * len(space.cells)).astype(np.int64)]
+            x = space.x0 + (cells % space.columns + drawn[1]) * space.cell
+            y = space.y0 + (cells // space.columns + drawn[2]) * space.cell
+            for px, py, th in zip(x.tolist(), y.tolist(), (math.pi - 2.0 * math.pi * drawn[3]).tolist(), strict=True):
+                if len(found) < n and taken.is_free(px, py, radius):
+                    taken.add(px, py, radius + clearance)
+                    found.append((px, py, th))
+            turn += 1
+            vain = 0 if (len(found) - before) * VAIN_SHARE > count else vain + 1
+        if len(found) < n:
+            raise ArgumentError(f"there is room for {len(found)} of {n} places that are {clearance:g} m apart")
+        return np.array(found, np.float64).reshape(n, 3)
+
+    def cast(self, xy: ArrayLike, bearing: ArrayLike, range_max: float) -> F8:
+        """See `Simulation.cast`."""
+        places, directions = np.asarray(xy, np.float64), np.asarray(bearing, np.float64)
+        if places.ndim < 1 or places.shape[-1] != 2:
+            raise ArgumentError(f"xy: expected an array (…, 2), found one of shape {places.shape}")
+        try:
+            shape = np.broadcast_shapes(places.shape[:-1], directions.shape)
+        except ValueError:
+            raise ArgumentError(
+                f"bearing: expected a shape that fits {places.shape[:-1]}, found {directions.shape}"
+            ) from None
+        places = np.ascontiguousarray(np.broadcast_to(places, (*shape, 2)).reshape(-1, 2))
+        directions = np.ascontiguousarray(np.broadcast_to(directions, shape).reshape(-1))
+        if not (np.abs(places) <= MAX_COORDINATE).all() or not (np.abs(directions) <= MAX_COORDINATE).all():
+            raise ArgumentError(f"xy, bearing: expected finite numbers within ±{MAX_COORDINATE:g}")
+        ranges = np.empty(len(places))
+        grid = Pack(self._sim.engine.grid)
+        table = RowTable(cast_rays, 1, lambda _: (grid, places, directions, ranges, range_max, int(Visible.LASER)))
+        table.fill(0, 1)
+        cast_rays(table, np.zeros(1, np.int64))
+        return ranges.reshape(shape)
+
+
+def checked_clearance(value: object) -> float:
+    """A distance between places, m. ArgumentError: it is none."""
+    return arguments.number(value, "clearance", low=0.0, high=1000.0, unit="m")
+
+
+__all__ = ["MAX_RANGE", "Probe", "checked_clearance"]
