@@ -7,7 +7,6 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +16,7 @@ from botyard.app.options import AMBF, OPTIONS, PAGE, ROS, RunOptions
 from botyard.cli import interrupts
 from botyard.cli.logs import set_up_logging
 from botyard.cli.options import max_read_option
-from botyard.cli.runoptions import parameter
+from botyard.cli.runoptions import with_some_options
 from botyard.errors import ExitCode
 from botyard.formats.budget import Budget
 from botyard.names import shown
@@ -53,13 +52,6 @@ REST: Final = frozenset({"pioneer", "discovery"})
 """Interfaces that are served by default, but not of recordings."""
 
 
-def with_run_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give the command the options of a run that it has."""
-    for name in reversed(SHOWN):
-        function = parameter(OPTIONS[name])(function)
-    return function
-
-
 @click.command("replay", context_settings={"help_option_names": ["-h", "--help", "-help"], "max_content_width": 110})
 @click.argument("file", metavar="FILE")
 @click.option(
@@ -75,7 +67,7 @@ def with_run_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--loop", is_flag=True, help="Begin again at the end.")
 @click.option("--paused", is_flag=True, help="Stand still at first.")
 @max_read_option
-@with_run_options
+@with_some_options(*SHOWN)
 def command(
     file: str,
     again: bool,

@@ -88,10 +88,10 @@ class Painter:
         part = (dx, dy, dx + view.width, dy + view.height)
         image = chart.ground.crop(part)
         _draw_readings(image, still, view, self._theme)
-        image.alpha_composite(chart.walls, (0, 0), part)
+        image = Image.alpha_composite(image, _part(chart.walls, part))
         self._draw_trails(image, still, view)
         _draw_bodies(image, still, view, self._theme)
-        image.alpha_composite(chart.places, (0, 0), part)
+        image = Image.alpha_composite(image, _part(chart.places, part))
         _draw_labels(image, still, view, self._theme)
         paste(scale_bar(view, self._theme), image)
         return image.convert("RGB")
@@ -157,6 +157,11 @@ class Painter:
             for opacity, piece in pieces:
                 mask.line(piece, 1.5, round(255 * opacity))
             paste(mask.finish(), image)
+
+
+def _part(image: Image.Image, box: tuple[int, int, int, int]) -> Image.Image:
+    """A part of an image; the image itself if that is all of it."""
+    return image if box == (0, 0, *image.size) else image.crop(box)
 
 
 def _one_color_each(still: Still) -> Still:
