@@ -77,11 +77,14 @@ class Serving:
         BaseException
             The error with which it has ended, or could not begin.
         """
-        with self as running:
-            try:
-                return running.wait() or 0
-            except KeyboardInterrupt:
-                return 0
+        try:
+            with self as running:
+                try:
+                    return running.wait() or 0
+                except KeyboardInterrupt:
+                    return 0
+        except KeyboardInterrupt:  # while it began
+            return 0
 
     def __enter__(self) -> Running:
         return self.start()
