@@ -173,6 +173,20 @@ def test_a_recording_has_the_packets(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "it was cut short" in result.stderr and "PULSE" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("topics", "has_packets"), [(["*"], True), (["/tf", "/botyard/packets"], True), ([], False), (["/tf"], False)]
+)
+def test_packets_are_recorded_if_their_topic_is_named(topics: list[str], has_packets: bool, tmp_path: Path) -> None:
+    sim, options = office()
+    path = tmp_path / "run.mcap"
+    with (
+        botyard.serve(sim, port=0, **options, record=str(path), record_topics=topics) as one,
+        PioneerClient("127.0.0.1", one.ports["ann"].port) as client,
+    ):
+        client.update()
+    assert any(isinstance(one, Passed) and one.from_client for one in read_trace(str(path))) == has_packets
+
+
 def test_packets_that_a_recording_lacks_are_told(tmp_path: Path) -> None:
     sim, _ = office()
     recording = sim.record(tmp_path / "run.mcap")
