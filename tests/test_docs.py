@@ -27,6 +27,8 @@ from botyard.formats.registry import FORMATS, format_of
 from botyard.model import devices
 from botyard.model.library import parse_robot
 from botyard.sim.simulation import Simulation
+from botyard.studies.plan import read_plan
+from botyard.studies.study import Study
 from botyard.testing import pytestplugin
 from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import FAMILIES, generate
@@ -155,6 +157,18 @@ def _code(page: str, name: str) -> str:
     )
     assert found, name
     return found[1]
+
+
+def test_the_plan_of_the_page_on_studies_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("plan.yaml", "lab.yaml"):
+        (tmp_path / name).write_text(_code("howto/study.md", name))
+    folder = str(tmp_path / "results")
+    code, out, _ = call("study", str(tmp_path / "plan.yaml"), "-o", folder, capsys=capsys)
+    assert (code, out.splitlines()[0]) == (0, "9 ok")
+    rows = Study.open(read_plan(tmp_path / "plan.yaml"), Path(folder)).rows.values()
+    assert all(row.result["reached"] and row.result["contacts"] == 0 for row in rows)
+    times = {v: [r.result["time"] for r in rows if r.values["speed"] == v] for v in (0.2, 0.4, 0.6)}
+    assert min(times[0.2]) > max(times[0.4]) > max(times[0.6])
 
 
 def test_the_scenario_with_masses_runs(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ METHODS = {
 MODULES = {"cmath", "scipy"}
 
 REASONS = {
+    "studies/points.py: scipy.stats": "Sobol points: whole numbers and exclusive or, divided by a power of two",
     "interfaces/page/desk.py: math.dist": "a number that the page shows",
 }
 """What is used all the same: what reaches no state, reading or journal."""

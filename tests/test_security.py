@@ -48,7 +48,7 @@ def test_limits_of_clients_are_told_as_they_are() -> None:
 
 
 OF_FORMATS = {"servers.mdns.MAX_LABEL", "servers.mdns.MAX_VALUE", "interfaces.ros.traffic.MAX_ID", "protocols.pioneer.packet.MAX_DATA",
-              "protocols.pioneer.packet.MAX_PACKET", "app.options.MAX_READ_HELP",
+              "protocols.pioneer.packet.MAX_PACKET", "app.options.MAX_READ_HELP", "studies.kinds.MAX_WORLDS", "studies.local.MAX_GROUP",
               "formats.base.MAX_LISTED", "formats.drawing.MAX_SAGITTA", "formats.stagescene.MAX_MOVABLE_PIXELS",
               "protocols.ambf.stepping.MAX_CATCH_UP", "protocols.ros_messages.reconfigure.MAX_RAMP",
               "protocols.rosbridge.values.MAX_FLOAT32",
@@ -80,6 +80,7 @@ def test_every_limit_of_what_others_send_is_told() -> None:
             "protocols",
             "recording",
             "servers",
+            "studies",
             "traffic",
         }:
             limits |= {f"{module}.{name}" for name in LIMIT.findall(path.read_text("utf-8"))}

@@ -289,6 +289,12 @@ class PortError(BotyardError):
     exit_code = ExitCode.TCP_PORT
 
 
+class PlanError(FormatError):
+    """The plan of a study is wrong (exit code 255: it is named on the command line)."""
+
+    exit_code = ExitCode.COMMAND_LINE
+
+
 class StateError(WorldError, ValueError):
     """Bytes are no saved state, are damaged, or are the state of another world."""
 

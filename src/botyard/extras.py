@@ -44,6 +44,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "jit": Extra(("llvmlite", "numba"), "kernels compiled on this machine, where none come with the package"),
     "movie": Extra(("av",), "movies as MP4"),
     "plots": Extra(("matplotlib",), "Gantt charts of traffic"),
+    "studies": Extra(("matplotlib", "pyarrow", "scipy"), "studies: Sobol samples, Parquet tables, reports with plots"),
     "tables": Extra(("pyarrow",), "recordings as Parquet and Arrow tables"),
     "traffic": Extra(("shapely",), "traffic on paths in the plane"),
     "vda5050": Extra(("paho", "shapely"), "AGVs over MQTT"),

@@ -1,0 +1,147 @@
+"""The key of a run: a hash of all that its result depends on, as far as that can be known beforehand.
+
+That is: the values of its parameters, its seed, what the plan says of a run, the limit of simulated time, the version of botyard, and the
+contents of the files that it names: the map, the function's module, controllers, programs, tasks, and those under ``files``. What these
+read in their turn is not known; ``files`` is the place for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from botyard.codeload import SEPARATOR, is_code
+from botyard.errors import MapError, PlanError
+from botyard.formats.registry import find_map
+from botyard.studies.plan import SEED, Plan
+from botyard.studies.points import points_of
+from botyard.studies.setups import filled, names_in, strings_of
+from botyard.version import __version__
+
+MAX_FILE_BYTES: Final = 2**32
+"""Largest file whose contents are a part of the key."""
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of a plan.
+
+    Attributes
+    ----------
+    key : str
+        Its key, 64 hexadecimal digits.
+    values : dict
+        Values of its parameters.
+    seed : int
+        Its seed.
+    """
+
+    key: str
+    values: dict[str, Any]
+    seed: int
+
+
+def runs_of(plan: Plan) -> list[Run]:
+    """All runs of a plan, in its order.
+
+    Raises
+    ------
+    PlanError
+        A file of ``files`` cannot be read.
+    CommandLineError
+        Sobol points are asked for, and SciPy is not installed.
+    """
+    files = _Files(plan)
+    common = hashlib.sha256(
+        _encode([plan.setup, plan.keys.limits.simulated, __version__, [files.listed(name) for name in plan.keys.files]])
+    )
+    runs = []
+    for values, seed in points_of(plan):
+        one = common.copy()
+        one.update(_encode([values, seed]))
+        for digest in files.of(values, seed):
+            one.update(digest)
+        runs.append(Run(one.hexdigest(), values, seed))
+    return runs
+
+
+class _Files:
+    """Contents of the files that runs name."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._folder = plan.folder
+        texts = sorted(set(strings_of(plan.setup)))
+        self._map = plan.setup.get("map")
+        self._found: dict[str, bytes] = {}
+        self._contents: dict[Path, bytes] = {}
+        self._fixed = [self._digest(filled(text, {}), text == self._map) for text in texts if not names_in(text)]
+        self._open = [text for text in texts if names_in(text)]
+
+    def of(self, values: dict[str, Any], seed: int) -> Iterator[bytes]:
+        """Digests of the files of a run."""
+        yield from self._fixed
+        for text in self._open:
+            value = filled(text, {**values, SEED: seed})
+            for one in strings_of(value):
+                yield self._digest(one, text == self._map)
+
+    def listed(self, name: str) -> str:
+        """Digest of a file that the plan lists."""
+        path = self._folder / name
+        if not path.is_file():
+            raise PlanError(f'files: there is no file "{name}"', self._folder)
+        return self._content(path).hex()
+
+    def _digest(self, text: str, is_map: bool) -> bytes:
+        """Digest of the file that a text names; empty: it names none."""
+        found = self._found.get(text)
+        if found is None:
+            path = self._path(text, is_map)
+            found = self._found[text] = self._content(path) if path is not None else b""
+        return found
+
+    def _path(self, text: str, is_map: bool) -> Path | None:
+        where = text.rpartition(SEPARATOR)[0] if is_code(text) else text
+        try:
+            if where and (self._folder / where).is_file():
+                return self._folder / where
+            if where is not text and not where.endswith(".py"):
+                return module_file(where, self._folder)
+            if is_map:
+                return find_map(text)
+        except (OSError, ValueError, MapError):
+            pass
+        return None
+
+    def _content(self, path: Path) -> bytes:
+        path = path.resolve()
+        found = self._contents.get(path)
+        if found is None:
+            if path.stat().st_size > MAX_FILE_BYTES:
+                raise PlanError(f"expected a file of at most {MAX_FILE_BYTES} bytes", path)
+            with path.open("rb") as file:
+                found = self._contents[path] = hashlib.file_digest(file, "sha256").digest()
+        return found
+
+
+def module_file(name: str, folder: Path) -> Path | None:
+    """The file of a module beside the plan, or of an installed one; nothing is run for that. None: it is not known."""
+    path = folder.joinpath(*name.split("."))
+    for one in (path.with_suffix(".py"), path / "__init__.py"):
+        if one.is_file():
+            return one
+    if "." in name and name not in sys.modules:
+        return None  # to find it, its package would have to be run
+    spec = importlib.util.find_spec(name)
+    return Path(spec.origin) if spec is not None and spec.origin and spec.has_location else None
+
+
+__all__ = ["MAX_FILE_BYTES", "Run", "module_file", "runs_of"]

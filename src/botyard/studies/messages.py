@@ -1,0 +1,77 @@
+"""What a study and its workers tell each other: lines of JSON over the worker's standard input and output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from botyard.studies.plan import Record
+from botyard.studies.rows import Status
+
+
+class Job(msgspec.Struct, kw_only=True, tag=True):
+    """The first line to a worker: what all of its runs have in common.
+
+    Attributes
+    ----------
+    folder, results : str
+        Folder of the plan; folder of the results.
+    part, log : str
+        The worker's file of rows; the file that its output goes to.
+    setup : dict
+        What a run is, see `botyard.studies.setups`.
+    simulated, memory : float or None
+        Limits: s, MiB.
+    record : str
+        When recordings are kept.
+    """
+
+    folder: str
+    results: str
+    part: str
+    log: str
+    setup: dict[str, Any]
+    simulated: float | None
+    memory: float | None
+    record: Record
+
+
+class Item(msgspec.Struct, array_like=True):
+    """A run to be carried out."""
+
+    key: str
+    values: dict[str, Any]
+    seed: int
+
+
+class Group(msgspec.Struct, tag=True):
+    """Runs to be carried out one after the other."""
+
+    items: list[Item]
+
+
+class Ready(msgspec.Struct, tag=True):
+    """The worker has loaded what it needs."""
+
+
+class Broken(msgspec.Struct, tag=True):
+    """The worker cannot load what the plan names, and ends."""
+
+    text: str
+
+
+class Done(msgspec.Struct, tag=True):
+    """A run has ended, and its row is written; wall time in s."""
+
+    key: str
+    status: Status
+    wall: float
+    error: str = ""
+
+
+encode = msgspec.json.Encoder().encode
+decode_order = msgspec.json.Decoder(Job | Group).decode
+decode_event = msgspec.json.Decoder(Ready | Broken | Done).decode
+
+__all__ = ["Broken", "Done", "Group", "Item", "Job", "Ready", "decode_event", "decode_order", "encode"]

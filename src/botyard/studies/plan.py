@@ -1,0 +1,317 @@
+"""Plans of studies: YAML, read as data and checked with the line of what is wrong. What they name as ``module:function`` is code, which
+runs when the study does: the user has named the plan on the command line.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from botyard.arguments import MAX_SEED, MIN_SEED
+from botyard.codeload import is_code
+from botyard.errors import BotyardError, PlanError, did_you_mean
+from botyard.formats.base import read_bytes
+from botyard.formats.budget import Budget, Meter
+from botyard.formats.jsonfile import brief
+from botyard.formats.yamlfile import YamlFile
+from botyard.model.filetables import Pair, Strict, TableError, checked
+from botyard.names import shown
+from botyard.studies.setups import KEYS, Setup, filled, names_in
+
+VERSION: Final = 1
+MAX_RUNS: Final = 1_000_000
+"""Most runs of a plan."""
+MAX_PARAMETERS: Final = 100
+"""Most parameters of a plan."""
+MAX_RETRIES: Final = 100
+"""Most times that a run is repeated because its process died."""
+MAX_WALL_S: Final = 1e6
+"""Longest wall time of a run, s."""
+SEED: Final = "seed"
+"""The name of the seed among the parameters of a run, and in the table."""
+
+Record = Literal["never", "on-failure", "always"]
+
+
+class RangeKeys(Strict, kw_only=True):
+    """From where values of a parameter are drawn: evenly, or evenly in their logarithm."""
+
+    uniform: Pair | None = None
+    log: Pair | None = None
+
+
+class SampleKeys(Strict, kw_only=True):
+    """Values that are drawn: `count` of them for each parameter, together a point each."""
+
+    count: int
+    values: dict[str, RangeKeys]
+    method: Literal["random", "sobol"] = "random"
+    seed: int = 1
+
+
+class SeedKeys(Strict, kw_only=True):
+    """Seeds in a row."""
+
+    count: int
+    first: int = 1
+
+
+class LimitKeys(Strict, kw_only=True):
+    """Limits of a run: simulated and wall time (s), memory beyond what a worker has when it begins (MiB), repetitions of lost runs."""
+
+    simulated: float | None = None
+    wall: float = 3600.0
+    memory: float | None = None
+    retries: int = 1
+
+
+class PlanKeys(Strict, kw_only=True):
+    """Keys of a plan besides those of `Setup`."""
+
+    study: int
+    name: str = ""
+    grid: dict[str, list[Any]] = msgspec.field(default_factory=dict)
+    sample: SampleKeys | None = None
+    seeds: int | list[int] | SeedKeys = 1
+    limits: LimitKeys = msgspec.field(default_factory=LimitKeys)
+    record: Record = "never"
+    units: dict[str, str] = msgspec.field(default_factory=dict)
+    files: list[str] = msgspec.field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan that has been read.
+
+    Attributes
+    ----------
+    path : Path
+        Its file.
+    keys : PlanKeys
+        Its keys.
+    setup : dict
+        What a run is, with ``$name`` for parameters (`botyard.studies.setups`).
+    seeds : list of int
+        The seeds of each point.
+    """
+
+    path: Path
+    keys: PlanKeys
+    setup: dict[str, Any]
+    seeds: list[int]
+
+    @property
+    def folder(self) -> Path:
+        """Its folder: relative paths in the plan begin there."""
+        return self.path.parent
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.keys.name or self.path.stem
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of its parameters, in order, without the seed."""
+        return [*self.keys.grid, *(self.keys.sample.values if self.keys.sample else ())]
+
+    @property
+    def count(self) -> int:
+        """Number of its runs."""
+        points = math.prod(len(values) for values in self.keys.grid.values())
+        return points * (self.keys.sample.count if self.keys.sample else 1) * len(self.seeds)
+
+    def setup_of(self, values: dict[str, Any], seed: int) -> Setup:
+        """What a run with these values is. TableError: a value does not fit."""
+        return checked(filled(self.setup, {**values, SEED: seed}), Setup)
+
+
+def read_plan(path: str | Path, budget: Budget = Budget()) -> Plan:
+    """Read a plan.
+
+    Raises
+    ------
+    PlanError
+        It cannot be read, or is wrong; with the line, what was expected and what was found.
+    """
+    path = Path(path).resolve()
+    meter = Meter(budget, str(path), PlanError)
+    try:
+        text = read_bytes(path, meter, PlanError).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise PlanError("expected text in UTF-8", path) from None
+    return _Reader(path, YamlFile(text, meter, PlanError)).plan()
+
+
+class _Reader:
+    """Checks what YAML says."""
+
+    def __init__(self, path: Path, file: YamlFile) -> None:
+        self._path, self._file = path, file
+
+    def plan(self) -> Plan:
+        """The plan."""
+        data = self._file.data
+        if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+            raise self._file.fail("$", f"expected the keys of a study, found {brief(data)}")
+        try:
+            keys = checked({k: v for k, v in data.items() if k not in KEYS}, PlanKeys, lambda: KEYS)
+        except TableError as error:
+            raise self._file.fail(f"$.{error.where}", error.reason, error.key) from None
+        setup = {k: v for k, v in data.items() if k in KEYS}
+        if keys.study != VERSION:
+            raise self._file.fail("$.study", f"expected version {VERSION}, found {keys.study}")
+        plan = Plan(self._path, keys, setup, self._seeds(keys))
+        self._check_parameters(plan)
+        self._check_limits(keys)
+        self._check_setup(plan)
+        return plan
+
+    def _seeds(self, keys: PlanKeys) -> list[int]:
+        given = keys.seeds
+        if isinstance(given, int):
+            given = SeedKeys(count=given)
+        if isinstance(given, SeedKeys):
+            if not 1 <= given.count <= MAX_RUNS:
+                raise self._file.fail("$.seeds", f"expected 1 … {MAX_RUNS} seeds, found {given.count}")
+            given = list(range(given.first, given.first + given.count))
+        if not given or len(set(given)) < len(given):
+            raise self._file.fail("$.seeds", "expected seeds, each once")
+        for seed in (min(given), max(given)):
+            if not MIN_SEED <= seed <= MAX_SEED:
+                raise self._file.fail("$.seeds", f"expected whole numbers from {MIN_SEED} to {MAX_SEED}, found {seed}")
+        return given
+
+    def _check_parameters(self, plan: Plan) -> None:
+        keys, fail = plan.keys, self._file.fail
+        for name, values in keys.grid.items():
+            if not values:
+                raise fail(f"$.grid.{name}", "expected values, found none")
+            seen: set[str] = set()
+            for k, value in enumerate(values):
+                where = f"$.grid.{name}[{k}]"
+                if not _is_plain(value):
+                    raise fail(
+                        where, f"expected a number, a text, true, false or a list of these, found {brief(value)}"
+                    )
+                if (text := msgspec.json.encode(value).decode()) in seen:
+                    raise fail(where, f"the value {brief(value)} stands there twice")
+                seen.add(text)
+        if keys.sample is not None:
+            self._check_sample(keys.sample)
+            for name in keys.sample.values:
+                if name in keys.grid:
+                    raise fail("$.sample.values", f'the parameter "{shown(name)}" is in the grid, too', name)
+        for name in plan.parameters:
+            if not name.isidentifier() or name == SEED:
+                where = "$.grid" if name in keys.grid else "$.sample.values"
+                raise fail(
+                    where, f'expected a name of letters, digits and _ other than "{SEED}", found "{shown(name)}"', name
+                )
+        if len(plan.parameters) > MAX_PARAMETERS:
+            raise fail("$.grid", f"expected at most {MAX_PARAMETERS} parameters, found {len(plan.parameters)}")
+        if plan.count > MAX_RUNS:
+            raise fail("$", f"expected at most {MAX_RUNS} runs, found {plan.count}")
+
+    def _check_sample(self, sample: SampleKeys) -> None:
+        if not 1 <= sample.count <= MAX_RUNS:
+            raise self._file.fail("$.sample.count", f"expected 1 … {MAX_RUNS}, found {sample.count}")
+        if not sample.values:
+            raise self._file.fail("$.sample.values", "expected parameters, found none")
+        for name, one in sample.values.items():
+            where = f"$.sample.values.{name}"
+            if (one.uniform is None) == (one.log is None):
+                raise self._file.fail(where, "expected one of uniform: [low, high] and log: [low, high]")
+            low, high = one.uniform or one.log or (0.0, 0.0)
+            if not low < high:
+                raise self._file.fail(where, f"expected a lower and a higher number, found {low:g} and {high:g}")
+            if one.log is not None and low <= 0.0:
+                raise self._file.fail(where, f"expected numbers above 0, found {low:g}")
+
+    def _check_limits(self, keys: PlanKeys) -> None:
+        limits = keys.limits
+        for name, value, high in (
+            ("simulated", limits.simulated, 1e9), ("wall", limits.wall, MAX_WALL_S), ("memory", limits.memory, 1e9)
+        ):  # fmt: skip
+            if value is not None and not 0.0 < value <= high:
+                raise self._file.fail(
+                    f"$.limits.{name}", f"expected a number above 0 and up to {high:g}, found {value:g}"
+                )
+        if not 0 <= limits.retries <= MAX_RETRIES:
+            raise self._file.fail("$.limits.retries", f"expected 0 … {MAX_RETRIES}, found {limits.retries}")
+
+    def _check_setup(self, plan: Plan) -> None:
+        fail, keys = self._file.fail, plan.keys
+        known = {*plan.parameters, SEED}
+        used = names_in(plan.setup)
+        for name in sorted(used - known):
+            where = next((f"$.{key}" for key, value in plan.setup.items() if name in names_in(value)), "$")
+            raise fail(where, f"there is no parameter ${shown(name)}{did_you_mean(name, known)}")
+        values = {name: options[0] for name, options in keys.grid.items()}
+        if keys.sample is not None:
+            values |= {name: (one.uniform or one.log or (0.0,))[0] for name, one in keys.sample.values.items()}
+        try:
+            setup = plan.setup_of(values, plan.seeds[0])
+        except TableError as error:
+            raise fail(f"$.{error.where}", error.reason, error.key) from None
+        if not setup.run:
+            for name in plan.parameters:
+                if name not in used:
+                    where = "$.grid" if name in keys.grid else "$.sample.values"
+                    raise fail(where, f"nothing depends on this parameter: ${name} stands nowhere", name)
+        try:
+            check_setup(setup, keys.limits.simulated)
+        except TableError as error:
+            raise fail(f"$.{error.where}", error.reason) from None
+        except BotyardError as error:
+            raise fail("$", str(error)) from None
+
+
+def check_setup(setup: Setup, simulated: float | None) -> None:
+    """Check that the parts of a setup belong together. TableError: they do not."""
+    if setup.traffic is not None:
+        for name in ("run", "map", "robots", "controllers", "program", "goal", "measures"):
+            if getattr(setup, name):
+                raise TableError(name, "does not belong beside traffic")
+        return
+    if setup.run:
+        if not is_code(setup.run):
+            raise TableError("run", f'expected module:function or file.py:function, found "{shown(setup.run)}"')
+        for name in ("program", "goal", "measures"):
+            if getattr(setup, name):
+                raise TableError(name, "does not belong beside run: the function does that")
+        return
+    if not setup.has_world:
+        raise TableError("", "expected what to run: run, map or robots, or traffic")
+    if not setup.measures:
+        raise TableError("measures", "expected what to measure, found nothing")
+    if simulated is None:
+        raise TableError("limits", "expected simulated: the time after which a run ends, s")
+    if setup.goal is None and "reached" in setup.measures:
+        raise TableError("measures", "reached needs a goal")
+    if setup.program is not None:
+        if not setup.program.command:
+            raise TableError("program.command", "expected a program and its arguments")
+        if setup.program.speed < 0.0:
+            raise TableError("program.speed", f"expected a number of 0 or more, found {setup.program.speed:g}")
+
+
+def _is_plain(value: object, depth: int = 0) -> bool:
+    """Whether a value can be one of a parameter: it can be written as JSON and read back."""
+    if isinstance(value, list):
+        return depth < 3 and all(_is_plain(one, depth + 1) for one in value)
+    if isinstance(value, bool | str):
+        return True
+    if isinstance(value, int):
+        return MIN_SEED <= value <= MAX_SEED
+    return isinstance(value, float) and math.isfinite(value)
+
+
+__all__ = [
+    "MAX_PARAMETERS", "MAX_RETRIES", "MAX_RUNS", "MAX_WALL_S", "SEED", "LimitKeys", "Plan", "PlanKeys", "RangeKeys", "Record", "SampleKeys",
+    "check_setup", "read_plan",
+]  # fmt: skip

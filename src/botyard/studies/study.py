@@ -1,0 +1,95 @@
+"""A study from its plan to its table: what is to be done, what is done already, and the table of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from botyard.errors import CommandLineError
+from botyard.studies.keys import Run, runs_of
+from botyard.studies.local import LocalStudy
+from botyard.studies.messages import Done
+from botyard.studies.plan import Plan
+from botyard.studies.rows import Folder, Row
+from botyard.studies.table import Table, make_table, write_table
+
+FOLDER_SUFFIX: Final = "-results"
+"""Results of ``plan.yaml`` go to ``plan-results`` in the working folder."""
+
+
+def results_folder(plan: Plan) -> Path:
+    """Where results go when nobody says."""
+    return Path(f"{plan.path.stem}{FOLDER_SUFFIX}")
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A plan, its runs, and what has become of them.
+
+    Attributes
+    ----------
+    plan : Plan
+        The plan.
+    folder : Folder
+        Its results.
+    runs : list of Run
+        All runs of the plan.
+    rows : mapping of str to Row
+        Rows of the folder by their keys; also of runs that the plan has no more.
+    """
+
+    plan: Plan
+    folder: Folder
+    runs: list[Run]
+    rows: Mapping[str, Row]
+
+    @classmethod
+    def open(cls, plan: Plan, folder: Path) -> Study:
+        """A study with what its folder holds."""
+        results = Folder(folder)
+        return cls(plan, results, runs_of(plan), results.rows())
+
+    def left(self, *, only_failed: bool = False) -> list[Run]:
+        """Runs that are to be carried out: those without a row, or those whose row is not ``ok``."""
+        if only_failed:
+            return [run for run in self.runs if run.key in self.rows and self.rows[run.key].status != "ok"]
+        return [run for run in self.runs if run.key not in self.rows]
+
+    def carry_out(self, runs: list[Run], workers: int, done: Callable[[Done], object] = lambda _done: None) -> Study:
+        """Carry out runs on this computer; the study with their rows."""
+        if runs:
+            LocalStudy(self.plan, self.folder, workers, done).carry_out(runs)
+        return Study(self.plan, self.folder, self.runs, self.folder.rows())
+
+    def counts(self) -> dict[str, int]:
+        """Number of runs by status, and ``left``."""
+        found = dict.fromkeys(("ok", "failed", "timeout", "lost", "left"), 0)
+        for run in self.runs:
+            row = self.rows.get(run.key)
+            found["left" if row is None else row.status] += 1
+        return found
+
+    def table(self) -> Table:
+        """The table of what has ended.
+
+        Raises
+        ------
+        CommandLineError
+            Nothing has.
+        """
+        table = make_table(self.plan, self.runs, self.rows)
+        if not len(table):
+            others = (
+                f" (there are {len(self.rows)} of other runs: the plan or its files have changed)" if self.rows else ""
+            )
+            raise CommandLineError(f"{self.folder.path}: there are no results of this plan{others}")
+        return table
+
+    def write_table(self) -> Path:
+        """Write the table into the folder."""
+        return write_table(self.table(), self.plan, self.folder.path)
+
+
+__all__ = ["Study", "results_folder"]

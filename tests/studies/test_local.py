@@ -1,0 +1,243 @@
+"""Runs in processes: their results, and what becomes of those that fail, hang, die or take too much."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from botyard.errors import CommandLineError
+from botyard.studies.local import LocalStudy
+from botyard.studies.messages import Done
+from botyard.studies.plan import read_plan
+from botyard.studies.rows import Part, Row, read_rows
+from botyard.studies.study import Study
+from botyard.studies.table import write_csv
+
+LAB = """
+import os, pathlib, signal, sys, time
+
+HERE = pathlib.Path(__file__).parent
+
+def called(name):
+    with (HERE / "calls").open("a") as file:
+        file.write(f"{name}\\n")
+
+def drive(sim, params, seed):
+    x = params["x"]
+    called(f"{x}/{seed}")
+    print("said", x)
+    if x == "raises":
+        raise ValueError(f"no way\\nfor {seed}")
+    if x == "nothing":
+        return None
+    if x == "hangs":
+        while True:
+            time.sleep(0.1)
+    if x == "clings":
+        while True:
+            try:
+                time.sleep(0.1)
+            except BaseException:
+                pass
+    if x == "dies" or (x == "dies once" and not (HERE / "died").exists()):
+        if x == "dies once":
+            (HERE / "died").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if x == "exits":
+        sys.exit(3)
+    if x == "eats":
+        return {"y": len(bytearray(500 * 2**20))}
+    return {"y": f"{x}:{seed}", "z": seed / 3, "good": True}
+
+def step(sim, params, seed):
+    robot = sim.add_robot("p3dx", pose=(0, 0, 0))
+    robot.command(v=0.3)
+    while params["x"] == "for ever" or sim.time < 2:
+        sim.step()
+    if params["x"] == "raises":
+        raise RuntimeError("late")
+    return {"way": robot.truth.x}
+"""
+
+
+def study_of(folder: Path, text: str) -> Study:
+    if not (folder / "lab.py").exists():
+        (folder / "lab.py").write_text(LAB)
+    (folder / "plan.yaml").write_text("study: 1\n" + text, "utf-8")
+    return Study.open(read_plan(folder / "plan.yaml"), folder / "results")
+
+
+def calls(folder: Path) -> list[str]:
+    path = folder / "calls"
+    return sorted(path.read_text().splitlines()) if path.exists() else []
+
+
+def by_x(study: Study) -> dict[str, Row]:
+    return {str(row.values["x"]): row for row in study.rows.values()}
+
+
+def test_one_and_two_workers_write_the_same_table(tmp_path: Path) -> None:
+    text = "run: lab.py:drive\ngrid: {x: [1, raises, 2.5, [1, 2], true]}\nseeds: 7\nunits: {z: m}\n"
+    tables = []
+    for workers in (1, 2):
+        study = study_of(tmp_path, text)
+        seen: list[Done] = []
+        study = study.carry_out(study.left(), workers, seen.append)
+        assert len(seen) == 35
+        tables.append((study.write_table().read_bytes(), write_csv(study.table(), tmp_path / "t.csv").read_bytes()))
+        study.folder.clear()
+    assert tables[0] == tables[1]
+    lines = tables[0][1].decode().splitlines()
+    assert lines[0] == "key,x,seed,status,error,y,z [m],good"
+    assert len(lines) == 36
+    assert lines[8].partition(",")[2] == "raises,1,failed,ValueError: no way for 1,,,"
+
+
+def test_parquet_has_types_and_units(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [1, raises]}\nunits: {z: m}\n")
+    study = study.carry_out(study.left(), 1)
+    table = parquet.read_table(study.write_table())
+    assert table.column("z").to_pylist() == [1 / 3, None]
+    assert table.schema.field("z").metadata == {b"unit": b"m"}
+    assert [str(table.schema.field(name).type) for name in ("x", "seed", "good", "z")] == [
+        "string",
+        "int64",
+        "bool",
+        "double",
+    ]
+
+
+def test_failures_are_rows_with_logs_and_the_worker_goes_on(tmp_path: Path) -> None:
+    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [raises, nothing, exits, 1]}\n")
+    study = study.carry_out(study.left(), 1)
+    rows = by_x(study)
+    assert {x: (row.status, row.error) for x, row in rows.items()} == {
+        "raises": ("failed", "ValueError: no way for 1"),
+        "nothing": ("failed", "BadResultError: expected a dict of results, found NoneType"),
+        "exits": ("failed", "SystemExit: 3"),
+        "1": ("ok", ""),
+    }
+    log = study.folder.log(rows["raises"].key).read_text()
+    assert log.startswith("said raises\n")
+    assert "Traceback" in log
+    assert "in drive" in log
+    assert not study.folder.log(rows["1"].key).exists()
+    assert len(study.folder.parts) == 1
+
+
+def test_resume_does_what_is_left_and_a_growing_grid_what_is_new(tmp_path: Path) -> None:
+    text = "run: lab.py:drive\ngrid: {x: [1, raises]}\nseeds: 2\n"
+    study = study_of(tmp_path, text)
+    study = study.carry_out(study.left()[:3], 1)
+    study = study_of(tmp_path, text)
+    assert study.counts() == {"ok": 2, "failed": 1, "timeout": 0, "lost": 0, "left": 1}
+    study = study.carry_out(study.left(), 2)
+    assert calls(tmp_path) == ["1/1", "1/2", "raises/1", "raises/2"]
+    study = study_of(tmp_path, text.replace("[1, raises]", "[2, raises, 1]").replace("seeds: 2", "seeds: 3"))
+    study = study.carry_out(study.left(), 2)
+    assert calls(tmp_path) == sorted(f"{x}/{s}" for x in ("1", "2", "raises") for s in (1, 2, 3))
+    assert [run.values["x"] for run in study.left(only_failed=True)] == ["raises"] * 3
+    smaller = study_of(tmp_path, text.replace("[1, raises]", "[2]"))
+    assert smaller.counts() == {"ok": 2, "failed": 0, "timeout": 0, "lost": 0, "left": 0}
+    assert len(smaller.table()) == 2
+
+
+def test_a_later_good_row_counts_and_a_piece_of_a_line_does_not(tmp_path: Path) -> None:
+    text = "run: lab.py:drive\ngrid: {x: [1, dies once]}\nlimits: {retries: 0}\n"
+    study = study_of(tmp_path, text)
+    study = study.carry_out(study.left(), 1)
+    assert by_x(study)["dies once"].status == "lost"
+    study = study.carry_out(study.left(only_failed=True), 1)
+    assert study.counts()["ok"] == 2
+    study.folder.new_session()
+    part = study.folder.part("000009-00000000", "001")
+    one = Part(part)
+    one.add(next(iter(study.rows.values())))
+    one.close()
+    part.write_bytes(part.read_bytes() + msgspec.json.encode(next(iter(study.rows.values())))[:-5])
+    assert len(list(read_rows(part))) == 1
+    part.write_bytes(b"{}\n")
+    with pytest.raises(CommandLineError, match=r"001\.jsonl:1: expected a row"):
+        study.folder.rows()
+
+
+def test_the_run_of_a_killed_worker_is_repeated_and_then_lost(tmp_path: Path) -> None:
+    study = study_of(
+        tmp_path, "run: lab.py:drive\ngrid: {x: [1, dies, 2, dies once, 3]}\nlimits: {retries: 2}\nseeds: 1\n"
+    )
+    study = study.carry_out(study.left(), 2)
+    rows = by_x(study)
+    assert rows["dies"].status == "lost"
+    assert rows["dies"].error == "its process died (SIGKILL), 3 times"
+    assert [rows[x].status for x in ("1", "2", "3", "dies once")] == ["ok"] * 4
+    assert calls(tmp_path) == ["1/1", "2/1", "3/1", *["dies once/1"] * 2, *["dies/1"] * 3]
+    assert study.folder.log(rows["dies"].key).exists()
+
+
+def test_what_hangs_is_ended_and_the_others_are_done(tmp_path: Path) -> None:
+    """Also what catches everything; the runs that were in its group are given to another worker."""
+    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [1, 2, hangs, 3, clings, 4]}\nlimits: {wall: 0.6}\n")
+    study = study.carry_out(study.left(), 1)
+    rows = by_x(study)
+    for x in ("hangs", "clings"):
+        assert (rows[x].status, rows[x].error) == ("timeout", "it took more than 0.6 s of wall time")
+        assert study.folder.log(rows[x].key).read_text().startswith(f"said {x}\n")
+    assert [rows[str(x)].status for x in (1, 2, 3, 4)] == ["ok"] * 4
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
+def test_what_takes_too_much_memory_fails_alone(tmp_path: Path) -> None:
+    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [eats, 1]}\nlimits: {memory: 200}\n")
+    study = study.carry_out(study.left(), 1)
+    rows = by_x(study)
+    assert (rows["eats"].status, rows["eats"].error) == ("failed", "MemoryError: more than 200 MiB")
+    assert rows["1"].status == "ok"
+    assert len(study.folder.parts) == 1
+    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [eats, 1]}\nlimits: {memory: 1000}\n")
+    study = study.carry_out(study.left(only_failed=True), 1)
+    assert by_x(study)["eats"].result == {"y": 500 * 2**20}
+
+
+def test_a_world_for_a_function_its_limit_and_its_recording(tmp_path: Path) -> None:
+    text = "run: lab.py:step\nmap: office\ngrid: {x: [fine, raises, for ever]}\nlimits: {simulated: 5}\nrecord: on-failure\n"
+    study = study_of(tmp_path, text)
+    study = study.carry_out(study.left(), 2)
+    rows = by_x(study)
+    assert rows["fine"].result["way"] > 0.3
+    assert (rows["for ever"].status, rows["for ever"].error) == ("timeout", "more than 5 s were simulated")
+    assert rows["raises"].status == "failed"
+    there = {x: study.folder.recording(row.key).exists() for x, row in rows.items()}
+    assert there == {"fine": False, "raises": True, "for ever": True}
+    assert study.folder.recording(rows["raises"].key).read_bytes().startswith(b"\x89MCAP0\r\n")
+
+
+def test_a_killed_worker_of_many_runs_loses_none(tmp_path: Path) -> None:
+    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [1]}\nseeds: 300\n")
+    seen: list[str] = []
+
+    def done(event: Done) -> None:
+        seen.append(event.key)
+        if len(seen) in (20, 90):
+            os.kill(local.pids[0], signal.SIGKILL)
+
+    local = LocalStudy(study.plan, study.folder, 2, done)
+    local.carry_out(study.left())
+    study = Study(study.plan, study.folder, study.runs, study.folder.rows())
+    assert study.counts()["ok"] == 300
+    assert len(local.pids) == 0
+
+
+def test_what_cannot_be_loaded_ends_the_study(tmp_path: Path) -> None:
+    study = study_of(tmp_path, "run: lab.py:drives\n")
+    with pytest.raises(CommandLineError, match='cannot be run: ImportError: there is no "drives"'):
+        study.carry_out(study.left(), 2)
+    (tmp_path / "lab.py").write_text("import os\nprint('bye', flush=True)\nos._exit(3)")
+    study = study_of(tmp_path, "run: lab.py:drive\n")
+    with pytest.raises(CommandLineError, match=r"before they begin \(status 3\):\nbye"):
+        study.carry_out(study.left(), 1)

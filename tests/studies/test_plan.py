@@ -1,0 +1,142 @@
+"""Plans: what is refused with which line; points and keys of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botyard.errors import PlanError
+from botyard.studies.keys import runs_of
+from botyard.studies.plan import Plan, RangeKeys, SampleKeys, read_plan
+from botyard.studies.points import samples_of
+from botyard.studies.setups import filled, names_in
+
+LAB = "def drive(sim, params, seed):\n    return {}\n"
+
+
+def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
+    (folder / name).write_text("study: 1\n" + text, "utf-8")
+    return read_plan(folder / name)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("run: lab.py:drive\ngird: {a: [1]}", 3, 'there is no key "gird" here; did you mean "grid"?'),
+        ("run: lab", 2, "expected module:function"),
+        ("seeds: 3", 1, "expected what to run"),
+        ("run: lab.py:drive\ngrid:\n  a: []", 4, "expected values, found none"),
+        ("run: lab.py:drive\ngrid:\n  a: [1,\n   1]", 5, "the value 1 stands there twice"),
+        ("run: lab.py:drive\ngrid:\n  a: [2026-01-01]", 4, "expected a number, a text"),
+        ("run: lab.py:drive\ngrid:\n  seed: [1]", 4, 'expected a name of letters, digits and _ other than "seed"'),
+        ("run: lab.py:drive\ngrid: {a: [1]}\nsample: {count: 2, values: {a: {uniform: [0, 1]}}}", 4, "is in the grid, too"),
+        ("run: lab.py:drive\nsample: {count: 2, values: {a: {log: [0, 1]}}}", 3, "expected numbers above 0"),
+        ("run: lab.py:drive\nsample: {count: 2, values: {a: {}}}", 3, "expected one of uniform"),
+        ("run: lab.py:drive\nseeds: [1, 1]", 3, "each once"),
+        ("run: lab.py:drive\nseeds: 2000000", 3, "expected 1 … 1000000 seeds"),
+        ("run: lab.py:drive\nseeds: 1000\ngrid: {a: [1, 2], b: [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n"
+         "sample: {count: 1000, values: {d: {uniform: [0, 1]}}}", 1,
+         "at most 1000000 runs, found 18000000"),
+        ("run: lab.py:drive\nlimits:\n  wall: 0", 4, "expected a number above 0"),
+        ("run: lab.py:drive\nmeasures: [time]", 3, "does not belong beside run"),
+        ("map: office\nmeasures: [time]\nlimits: {wall: 5}", 4, "expected simulated"),
+        ("map: office\nmeasures: [reached]\nlimits: {simulated: 5}", 3, "reached needs a goal"),
+        ("map: office\nmeasures: [speed]\nlimits: {simulated: 5}", 3, "speed"),
+        ("map: office\nmeasures: [time]\nlimits: {simulated: 5}\ngrid:\n  v: [1]", 6, "nothing depends on this parameter"),
+        ("map: $mpa\nmeasures: [time]\nlimits: {simulated: 5}\ngrid: {map: [office]}", 2,
+         'there is no parameter $mpa; did you mean "map"?'),
+        ("traffic: {task: ring, supervisor: bankers}\nmap: office", 3, "does not belong beside traffic"),
+        ("traffic: {task: ring, supervisor: $s, latency: $s}\ngrid: {s: [bankers]}", 2, "traffic.latency"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:
+    (tmp_path / "lab.py").write_text(LAB)
+    with pytest.raises(PlanError) as error:
+        plan_of(tmp_path, text)
+    assert said in str(error.value)
+    assert error.value.line == line
+
+
+def test_another_version_and_other_yaml_are_refused(tmp_path: Path) -> None:
+    for text, said in (
+        ("study: 2\nrun: a:b", "expected version 1"),
+        ("- 1", "expected the keys"),
+        ("study: [", "not YAML"),
+    ):
+        (tmp_path / "p.yaml").write_text(text)
+        with pytest.raises(PlanError, match=said):
+            read_plan(tmp_path / "p.yaml")
+
+
+def test_points_are_grid_times_samples_times_seeds(tmp_path: Path) -> None:
+    plan = plan_of(
+        tmp_path,
+        "run: lab.py:drive\ngrid: {a: [1, 2], b: [x]}\nsample: {count: 3, values: {c: {uniform: [0, 1]}}}\nseeds: {first: 5, count: 2}",
+    )
+    runs = runs_of(plan)
+    assert len(runs) == plan.count == 12
+    assert [(r.values["a"], r.seed) for r in runs[:7]] == [(1, 5), (1, 6), (1, 5), (1, 6), (1, 5), (1, 6), (2, 5)]
+    assert len({r.key for r in runs}) == 12
+    assert [r.values["c"] for r in runs[:6]] == [r.values["c"] for r in runs[6:]]
+
+
+def test_a_key_changes_with_what_a_run_depends_on_and_with_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "lab.py").write_text(LAB)
+    (tmp_path / "data.csv").write_text("1")
+    text = "run: lab.py:drive\ngrid: {a: [1, 2]}\nfiles: [data.csv]\nlimits: {simulated: 5}\n"
+    first = {r.key for r in runs_of(plan_of(tmp_path, text))}
+    for other in (
+        text + "record: always\n",
+        text + "name: other\nunits: {a: m}\n",
+        text.replace("5", "5, wall: 7, retries: 3, memory: 9"),
+    ):
+        assert {r.key for r in runs_of(plan_of(tmp_path, other))} == first
+    assert {r.key for r in runs_of(plan_of(tmp_path, text.replace("[1, 2]", "[3, 2, 1]")))} > first
+    for other in (text.replace("5", "6"), text.replace("a:", "b:"), text + "seeds: [2]\n"):
+        assert not {r.key for r in runs_of(plan_of(tmp_path, other))} & first
+    for name in ("lab.py", "data.csv"):
+        (tmp_path / name).write_text((tmp_path / name).read_text() + "\n# other\n")
+        assert not {r.key for r in runs_of(plan_of(tmp_path, text))} & first
+        first = {r.key for r in runs_of(plan_of(tmp_path, text))}
+
+
+def test_the_key_knows_the_map_that_a_parameter_names(tmp_path: Path) -> None:
+    (tmp_path / "a.map").write_text("one")
+    (tmp_path / "b.map").write_text("two")
+    text = "map: $m\nmeasures: [time]\nlimits: {simulated: 5}\ngrid: {m: [a.map, b.map, office]}"
+    before = [r.key for r in runs_of(plan_of(tmp_path, text))]
+    (tmp_path / "b.map").write_text("three")
+    after = [r.key for r in runs_of(plan_of(tmp_path, text))]
+    assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, True]
+
+
+def test_a_module_beside_the_plan_is_found(tmp_path: Path) -> None:
+    (tmp_path / "lab.py").write_text(LAB)
+    before = runs_of(plan_of(tmp_path, "run: lab:drive"))
+    (tmp_path / "lab.py").write_text(LAB + "#")
+    assert runs_of(plan_of(tmp_path, "run: lab:drive")) != before
+
+
+@pytest.mark.parametrize("method", ["random", "sobol"])
+def test_samples_are_in_range_and_more_of_them_begin_with_the_same(method: str) -> None:
+    values = {"a": RangeKeys(uniform=(-1.0, 3.0)), "b": RangeKeys(log=(0.01, 100.0))}
+    few, many = (samples_of(SampleKeys(count=n, values=values, method=method)) for n in (10, 1000))  # type: ignore[arg-type]
+    assert many[:10] == few
+    assert all(-1.0 <= row["a"] < 3.0 and 0.01 <= row["b"] <= 100.0 for row in many)
+    below = sum(row["b"] < 1.0 for row in many)  # the middle of the logarithms
+    assert 450 < below < 550
+    assert samples_of(SampleKeys(count=10, values=values, method=method, seed=2)) != few  # type: ignore[arg-type]
+
+
+@given(st.integers() | st.text() | st.lists(st.floats(allow_nan=False)))
+def test_a_name_alone_becomes_the_value_itself(value: object) -> None:
+    assert filled({"x": ["$a", 1, "$$a"]}, {"a": value}) == {"x": [value, 1, "$a"]}
+    assert filled("v=$a.", {"a": value}) == f"v={value}."
+
+
+def test_ports_are_left_for_the_run() -> None:
+    assert filled("$port.bob", {}) == "$port.bob"
+    assert names_in(["$port.bob", "$a-$b", {"k": "$$c"}]) == {"a", "b"}
