@@ -245,7 +245,8 @@ def test_files_are_split_and_each_stands_for_itself(tmp_path: Path) -> None:
     assert all(path.stat().st_size < 2e6 for path in recording.files)
 
 
-def test_a_ring_keeps_the_last_seconds(tmp_path: Path) -> None:
+def test_a_ring_keeps_the_last_seconds(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "botyard")
     sim = world()
     path = tmp_path / "last.mcap"
     with sim.record(path, last=5.0) as ring:
@@ -262,6 +263,9 @@ def test_a_ring_keeps_the_last_seconds(tmp_path: Path) -> None:
     assert frames.is_keyframe(unpack_bytes(messages[0].data))
     assert 14.0 <= messages[0].time / 1e9 <= 15.0 and messages[-1].time == 20_000_000_000
     assert again(path)[0] >= 4
+    with sim.record(tmp_path / "unused.mcap", last=5.0):
+        sim.step()
+    assert "recorded: nothing was saved" in caplog.text and not (tmp_path / "unused.mcap").exists()
     with sim.record(tmp_path / "plain.mcap") as plain, pytest.raises(NotNowError, match="written to its file"):
         plain.save()
     with pytest.raises(NotNowError, match="has ended"):

@@ -260,8 +260,10 @@ class Recorder:
         if not self._writer.wait():
             log.error("the recording %s is not complete yet: the disk is slow", self._path)
         elif not self.error:
+            more = f" and {len(self.files) - 1} more files" if len(self.files) > 1 else ""
+            what = f"{self.files[0]}{more}" if self.files else "nothing was saved of what was kept in memory"
             lacks = f", without {_words(self.lost)}" if self.lost else ""
-            log.log(logging.WARNING if lacks else logging.INFO, "recorded: %s%s", self._path, lacks)
+            log.log(logging.WARNING if lacks else logging.INFO, "recorded: %s%s", what, lacks)
 
     def __enter__(self) -> Self:
         return self
