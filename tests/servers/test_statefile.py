@@ -315,7 +315,7 @@ def test_recordings_replace_recordings_only(tmp_path: Path) -> None:
     assert path.read_text() == "2D-Map\n"
     for force in (True, False):  # the second time it is one of ours
         log = PacketLog(path, lambda: 0.0, force=force)
-        log.session("r")(True, b"\x01")
+        log.take("r", 1, 0, True, b"\x01")
         log.close()
         assert json.loads(path.read_text())["data"] == "01"
 
