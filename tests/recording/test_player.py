@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from botyard.engine.commands import Stop
 from botyard.errors import RecordingError
 from botyard.formats.budget import Budget
+from botyard.geometry import Pose
 from botyard.model.scene import Scene
 from botyard.recording import track as tracks
 from botyard.recording.own import DIGESTS, EVENTS, pack_json
 from botyard.recording.player import Player
 from botyard.recording.track import Mark, read_track
-from botyard.sim.journal import Submit
+from botyard.sim.journal import AddRobots, Submit
 from botyard.sim.simulation import Simulation
 from tests.recording.test_resimulate import crafted, deeds, do, entry, recorded, world
 
@@ -228,6 +229,10 @@ def test_the_budget_counts(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="max-read bytes"):
         read_track(many, Budget(bytes=20_000))
     assert len(read_track(many, Budget(bytes=200_000)).entries) == 500
+    spec = Simulation().add_robot("p3dx").spec
+    crowd = [entry(AddRobots(spec, tuple(f"{k}.{i}" for i in range(50)), (Pose(),) * 50)) for k in range(3)]
+    with pytest.raises(RecordingError, match=r"150 robots.*max-read robots"):
+        read_track(crafted(tmp_path / "crowd.mcap", crowd), Budget(robots=149))
     with pytest.raises(RecordingError, match="there is no first state"):
         read_track(crafted(tmp_path / "none.mcap", [], state=None))
 

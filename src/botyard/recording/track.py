@@ -155,7 +155,7 @@ def read_track(path: str | PathLike[str], budget: Budget = Budget(), progress: P
     path : path-like
         The file.
     budget : Budget
-        Limits: ``bytes`` is what states and changes may have together.
+        Limits: ``bytes`` is what states and changes may have together, ``robots``, ``beams`` and so on are of all that come later together.
     progress : callable
         Called with the part of the file that was read, 0 to 1.
 
@@ -177,6 +177,8 @@ class _Maker:
         self._file, self._budget = file, budget
         self._track = Track(start, start.setup.step, scenes=[start.scene], budget=budget)
         self._meter = Meter(budget, file.path, RecordingError)
+        self._worlds = Meter(budget, file.path, RecordingError)
+        """Robots and maps that come later, all together."""
         self._state: bytes | None = None
         self._decoded: bytes | None = None
         self._since_keyframe = 0
@@ -254,9 +256,7 @@ class _Maker:
             placed = [
                 PlacedRobot(spec=change.spec, name=n, pose=p) for n, p in zip(change.names, change.poses, strict=False)
             ]
-            check_world(
-                World(scene=Scene(), robots=tuple(placed)), Meter(self._budget, self._file.path, RecordingError)
-            )
+            check_world(World(scene=Scene(), robots=tuple(placed)), self._worlds)
             track.models.append(change.spec)
             self._note(time, "robot", f"{listed(change.names)} added")
         elif isinstance(change, RemoveRobots):
@@ -268,7 +268,7 @@ class _Maker:
         elif isinstance(change, Describe):
             track.models.append(change.described)
         elif isinstance(change, ReplaceScene):
-            check_world(World(scene=change.scene), Meter(self._budget, self._file.path, RecordingError))
+            check_world(World(scene=change.scene), self._worlds)
             track.scenes.append(change.scene)
             track.models += change.scene.boxes
             self._note(time, "map", f"map {shown(change.scene.name, 60)}" if change.scene.name else "no map")
