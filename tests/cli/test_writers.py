@@ -206,6 +206,7 @@ ALLOWED = {
     "native/build.py": "what a build links, in a temporary folder",
     "servers/aside.py": "a temporary folder for what a process says",
     "control/undo.py": "names of robots and boxes, not of files",
+    "testing/programs.py": "the log of a program under test, in a folder of the test's own",
     "pictures/movies.py": "what writes MP4 gets a file of safefile",
     "servers/pictures.py": "pictures of clients: never over a file (mode x)",
     "servers/maploading.py": "pictures of clients: never over a file (mode x)",

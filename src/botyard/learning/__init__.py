@@ -1,0 +1,57 @@
+"""Environments for reinforcement learning on `botyard.Worlds` (extra ``learning``: gymnasium).
+
+    import gymnasium
+
+    envs = gymnasium.make_vec("botyard/Navigate-v0", num_envs=1024)
+    observations, infos = envs.reset(seed=1)
+
+A `Task` says what is observed, what is rewarded and when an episode ends, for all worlds at once; `VectorEnvironment` and `Environment` are
+Gymnasium's interfaces to it. Gymnasium finds the names by itself (entry point ``gymnasium.envs``); without that, import this module.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from botyard.learning.environments import Environment, VectorEnvironment
+    from botyard.learning.tasks import EpisodeDraws, Navigate, Task
+
+_MODULE_OF = {
+    "Environment": "environments",
+    "EpisodeDraws": "tasks",
+    "Navigate": "tasks",
+    "Task": "tasks",
+    "VectorEnvironment": "environments",
+}
+
+__all__ = ["Environment", "EpisodeDraws", "Navigate", "Task", "VectorEnvironment", "register"]
+
+
+def register() -> None:
+    """Register the environments with Gymnasium; nothing happens to those that are registered."""
+    import gymnasium
+
+    for name in ("Navigate",):
+        if f"botyard/{name}-v0" not in gymnasium.registry:
+            gymnasium.register(
+                f"botyard/{name}-v0",
+                entry_point="botyard.learning.environments:Environment",
+                vector_entry_point="botyard.learning.environments:VectorEnvironment",
+                kwargs={"task": name},
+                disable_env_checker=True,
+            )
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        import importlib
+
+        value = getattr(importlib.import_module(f"botyard.learning.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'botyard.learning' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

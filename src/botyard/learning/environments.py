@@ -1,0 +1,343 @@
+"""Gymnasium's interfaces to tasks: many worlds as one vector environment, and one world as an environment (gymnasium.farama.org, 1.x)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import ArrayLike, NDArray
+
+from botyard import arguments
+from botyard.errors import ArgumentError
+from botyard.learning.tasks import B1, F4, I8, EpisodeDraws, Task, find_task
+from botyard.sim.worlds import Worlds
+
+PICTURE_PIXELS: Final = 480
+"""Width of rendered pictures."""
+MAX_SEED: Final = 2**63
+
+
+class _Batch:
+    """Worlds with a task, and the arrays of a step.
+
+    Arrays that are handed out are copies, or, without `copy`, of two sets that take turns: what a step returned stays as it is until the
+    step after the next.
+    """
+
+    def __init__(self, task: Task, n: int, threads: int, copy: bool, seed: int) -> None:
+        self.task = task
+        self.worlds = Worlds(
+            task.scenes,
+            list(task.robots),
+            n,
+            seeds=_row_of_seeds(seed, n),
+            step=task.step,
+            threads=threads,
+            sensors=task.sensors,
+        )
+        task.begin(self.worlds)
+        low, high = task.observation_bounds(self.worlds)
+        self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
+        low, high = task.action_bounds(self.worlds)
+        self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
+        self._copy = copy
+        self._sets = [self._arrays(n) for _ in range(1 if copy else 2)]
+        self._turn = 0
+        self.everyone: I8 = np.arange(n)
+        self._is_fresh = True
+
+    def _arrays(self, n: int) -> tuple[F4, NDArray[np.float64], B1, B1]:
+        shape = self.observation_space.shape
+        return np.zeros((n, *shape), np.float32), np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+
+    def next_set(self) -> tuple[F4, NDArray[np.float64], B1, B1]:
+        """Arrays for observations, rewards, terminations and truncations."""
+        self._turn = (self._turn + 1) % len(self._sets)
+        return self._sets[self._turn]
+
+    def given(self, *arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """Arrays as they are handed out."""
+        return tuple(array.copy() for array in arrays) if self._copy else arrays
+
+    def begin(self, chosen: I8, seeds: NDArray[np.uint64] | None = None) -> None:
+        """Begin episodes in some worlds."""
+        self.worlds.reset(chosen, seeds=seeds, poses=self.task.poses)
+        self.task.on_reset(self.worlds, chosen, EpisodeDraws(self.worlds, chosen))
+
+    def act(self, actions: ArrayLike) -> None:
+        """Take the actions of a step."""
+        given = np.asarray(actions, np.float32)
+        wanted = (len(self.worlds), *self.action_space.shape)
+        if given.shape != wanted:
+            raise ArgumentError(f"actions: expected an array of shape {wanted}, found one of shape {given.shape}")
+        if not np.isfinite(given).all():
+            raise ArgumentError("actions: expected finite numbers")
+        self.task.act(self.worlds, np.clip(given, self.action_space.low, self.action_space.high))
+
+    def picture(self, world: int) -> NDArray[np.uint8]:
+        """A world from above, (height, width, 3)."""
+        image = self.worlds.world(world).render(size=PICTURE_PIXELS, scans=False)
+        return np.asarray(image.convert("RGB"))
+
+
+class VectorEnvironment(gymnasium.vector.VectorEnv[Any, Any, Any]):
+    """Many worlds as one environment of Gymnasium.
+
+    Parameters
+    ----------
+    task : str, Task or class of tasks
+        What is to be learned.
+    num_envs : int
+        Number of worlds.
+    autoreset_mode : AutoresetMode or str
+        What happens when an episode ends. ``NextStep``: the next step begins another one, and ignores the action. ``SameStep``: the step
+        begins another one; the last observation is ``final_obs`` in infos (all rows; those of ``_final_obs`` count), what else is known of
+        the end ``final_info``. ``Disabled``: nothing, until ``reset(options={"reset_mask": mask})``.
+    threads : int
+        Threads of the simulation; results do not depend on them.
+    copy : bool
+        False: arrays are not copied; those that a step returned are valid until the step after the next one.
+    render_mode : str, optional
+        ``rgb_array``.
+    **options
+        Arguments of the task's class.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of its range or of another type.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as the base class declares it
+        "render_modes": ["rgb_array"],
+        "render_fps": 10,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(
+        self,
+        task: str | Task | type[Task] = "Navigate",
+        num_envs: int = 1,
+        *,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        threads: int = 1,
+        copy: bool = True,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        self.num_envs = arguments.whole(num_envs, "num_envs", low=1)
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.render_mode = render_mode
+        if render_mode not in (None, "rgb_array"):
+            raise ArgumentError(f'render_mode: expected rgb_array or None, found "{render_mode}"')
+        self._batch = _Batch(find_task(task, **options), self.num_envs, threads, copy, seed=1)
+        self.single_observation_space = self._batch.observation_space
+        self.single_action_space = self._batch.action_space
+        self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, self.num_envs)
+        self._ended: B1 = np.zeros(self.num_envs, np.bool_)
+        self._has_begun = False
+
+    @property
+    def worlds(self) -> Worlds:
+        """The worlds."""
+        return self._batch.worlds
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return self._batch.task
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin episodes in all worlds, or in those of ``options["reset_mask"]``, (n,) bool.
+
+        World i gets the seed `seed` + i, or the i-th of a list, and begins with its first episode; without, it begins the next episode of
+        the seed that it has. The first time, seeds are drawn.
+
+        Returns
+        -------
+        observations, infos
+
+        Raises
+        ------
+        ArgumentError
+            A seed is no whole number of at least 0, or the mask is of another shape.
+        """
+        batch, n = self._batch, self.num_envs
+        if isinstance(seed, int):
+            super().reset(seed=seed)
+        mask = None if options is None else options.get("reset_mask")
+        chosen = batch.everyone
+        if mask is not None:
+            mask = np.asarray(mask)
+            if mask.shape != (n,) or mask.dtype != np.bool_ or not mask.any():
+                raise ArgumentError(
+                    f"reset_mask: expected {n} bools of which one is True, found {arguments.found(mask)}"
+                )
+            chosen = np.flatnonzero(mask)
+        if seed is None and not self._has_begun:
+            seed = int(self.np_random.integers(MAX_SEED))
+        seeds = None if seed is None else _seeds_of(seed, n, batch.worlds.seeds)[chosen]
+        batch.begin(chosen, seeds)
+        self._has_begun = True
+        self._ended[chosen] = False
+        observed, *_ = batch.next_set()
+        self.task.observe(self.worlds, observed)
+        return batch.given(observed)[0], self._infos()
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Advance all worlds by a step; see `autoreset_mode` for those whose episode has ended."""
+        batch, worlds, task = self._batch, self.worlds, self.task
+        if not self._has_begun:
+            raise gymnasium.error.ResetNeeded("call reset() before step()")
+        observed, rewards, terminated, truncated = batch.next_set()
+        batch.act(actions)
+        begun = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else None
+        if begun is not None and begun.any():
+            worlds.step(mask=~begun)
+            batch.begin(np.flatnonzero(begun))
+        else:
+            begun = None
+            worlds.step()
+        task.reward(worlds, rewards)
+        task.done(worlds, terminated, truncated)
+        if begun is not None:
+            rewards[begun] = 0.0
+            terminated[begun] = truncated[begun] = False
+        infos = self._infos()
+        self._ended = terminated | truncated
+        task.observe(worlds, observed)
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
+            infos |= {
+                "final_obs": observed.copy(), "_final_obs": self._ended.copy(),
+                "final_info": {**infos}, "_final_info": self._ended.copy(),
+            }  # fmt: skip
+            batch.begin(np.flatnonzero(self._ended))
+            infos |= self._infos()
+            task.observe(worlds, observed)
+        given = batch.given(observed, rewards, terminated, truncated)
+        return given[0], given[1], given[2], given[3], infos
+
+    def _infos(self) -> dict[str, Any]:
+        """What the task tells, in the form of Gymnasium: each value with a mask of the worlds that have it."""
+        infos: dict[str, Any] = {}
+        for name, values in self.task.info(self.worlds).items():
+            infos[name], infos[f"_{name}"] = values, np.ones(self.num_envs, np.bool_)
+        return infos
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Pictures of all worlds, each (height, width, 3); None without a mode."""
+        return tuple(self._batch.picture(i) for i in range(self.num_envs)) if self.render_mode else None
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """End the threads."""
+        self.worlds.close()
+
+
+class Environment(gymnasium.Env[Any, Any]):
+    """One world as an environment of Gymnasium.
+
+    Parameters
+    ----------
+    task : str, Task or class of tasks
+        What is to be learned.
+    render_mode : str, optional
+        ``rgb_array``.
+    **options
+        Arguments of the task's class.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of its range or of another type.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as the base class declares it
+        "render_modes": ["rgb_array"],
+        "render_fps": 10,
+    }
+
+    def __init__(
+        self, task: str | Task | type[Task] = "Navigate", *, render_mode: str | None = None, **options: Any
+    ) -> None:
+        if render_mode not in (None, "rgb_array"):
+            raise ArgumentError(f'render_mode: expected rgb_array or None, found "{render_mode}"')
+        self.render_mode = render_mode
+        self._batch = _Batch(find_task(task, **options), 1, 1, copy=True, seed=1)
+        self.observation_space, self.action_space = self._batch.observation_space, self._batch.action_space
+        self._has_begun = False
+
+    @property
+    def worlds(self) -> Worlds:
+        """The world, as `Worlds` of one."""
+        return self._batch.worlds
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return self._batch.task
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode: the first one of a seed, or the next one. The first time, a seed is drawn."""
+        super().reset(seed=seed)
+        if seed is None and not self._has_begun:
+            seed = int(self.np_random.integers(MAX_SEED))
+        self._has_begun = True
+        batch = self._batch
+        batch.begin(batch.everyone, None if seed is None else _row_of_seeds(seed, 1))
+        observed, *_ = batch.next_set()
+        self.task.observe(self.worlds, observed)
+        return observed[0].copy(), self._info()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Advance the world by a step."""
+        batch, worlds, task = self._batch, self.worlds, self.task
+        if not self._has_begun:
+            raise gymnasium.error.ResetNeeded("call reset() before step()")
+        observed, rewards, terminated, truncated = batch.next_set()
+        batch.act(np.asarray(action, np.float32)[None])
+        worlds.step()
+        task.reward(worlds, rewards)
+        task.done(worlds, terminated, truncated)
+        task.observe(worlds, observed)
+        return observed[0].copy(), float(rewards[0]), bool(terminated[0]), bool(truncated[0]), self._info()
+
+    def _info(self) -> dict[str, Any]:
+        return {name: values[0] for name, values in self.task.info(self.worlds).items()}
+
+    def render(self) -> Any:
+        """A picture of the world, (height, width, 3); None without a mode."""
+        return self._batch.picture(0) if self.render_mode else None
+
+    def close(self) -> None:
+        """End the threads."""
+        self.worlds.close()
+
+
+def _row_of_seeds(seed: int, n: int) -> NDArray[np.uint64]:
+    """Seeds of n worlds: `seed`, `seed` + 1, …"""
+    first = arguments.whole(seed, "seed", low=0, high=MAX_SEED)
+    return np.uint64(first) + np.arange(n, dtype=np.uint64)
+
+
+def _seeds_of(seed: int | Sequence[int | None], n: int, present: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    if isinstance(seed, int) or not isinstance(seed, Sequence):
+        return _row_of_seeds(seed, n)
+    if len(seed) != n:
+        raise ArgumentError(f"seed: expected one for each of {n} worlds, found {len(seed)}")
+    return np.array(
+        [
+            int(old) if one is None else arguments.whole(one, "seed", low=0, high=MAX_SEED)
+            for one, old in zip(seed, present, strict=True)
+        ],
+        np.uint64,
+    )
+
+
+__all__ = ["Environment", "VectorEnvironment"]

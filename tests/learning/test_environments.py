@@ -1,0 +1,160 @@
+"""Environments of Gymnasium on many worlds: its own checkers, repeatable episodes, the three ways to begin the next one."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+
+from botyard.errors import ArgumentError
+from botyard.learning import Environment, Navigate, VectorEnvironment, register
+
+register()
+
+
+def task(**options: Any) -> Navigate:
+    """A small one, with few rays."""
+    return Navigate(rays=16, maps=3, **options)
+
+
+def vector(n: int = 4, **options: Any) -> VectorEnvironment:
+    return VectorEnvironment(task(max_steps=options.pop("max_steps", 20)), n, **options)
+
+
+def test_gymnasiums_checker() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gymnasium.make("botyard/Navigate-v0", rays=8, maps=2, render_mode="rgb_array").unwrapped)
+
+
+def test_names_of_gymnasium() -> None:
+    envs = gymnasium.make_vec(
+        "botyard/Navigate-v0", num_envs=3, vectorization_mode="vector_entry_point", rays=8, maps=2
+    )
+    observations, _ = envs.reset(seed=1)
+    assert observations.shape == (3, 13) and envs.observation_space.contains(observations)
+    envs.close()
+
+
+def test_worlds_are_what_single_environments_are() -> None:
+    """World i with the seed s + i gives what an environment with that seed gives, over episodes."""
+    n, seed = 3, 40
+    many = vector(n, autoreset_mode=AutoresetMode.DISABLED)
+    singles = [Environment(task(max_steps=20)) for _ in range(n)]
+    observed, _ = many.reset(seed=seed)
+    rows = [env.reset(seed=seed + i)[0] for i, env in enumerate(singles)]
+    dice = np.random.default_rng(1)
+    for _ in range(60):
+        assert (observed == np.array(rows)).all()
+        actions = dice.uniform(-1, 1, (n, 2)).astype(np.float32)
+        observed, rewards, terminated, truncated, _ = many.step(actions)
+        ended = terminated | truncated
+        for i, env in enumerate(singles):
+            rows[i], reward, one_terminated, one_truncated, _ = env.step(actions[i])
+            assert (reward, one_terminated, one_truncated) == (rewards[i], terminated[i], truncated[i])
+            if ended[i]:
+                rows[i] = env.reset()[0]
+        if ended.any():
+            observed, _ = many.reset(options={"reset_mask": ended})
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("copy", [True, False])
+def test_modes_of_beginning_again(copy: bool, threads: int) -> None:
+    """All three see the same episodes; what differs is in which step the next one begins."""
+    kinds = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
+    for mode in kinds:
+        envs = vector(5, autoreset_mode=mode, copy=copy, threads=threads, max_steps=12)
+        plain = vector(5, autoreset_mode=AutoresetMode.DISABLED, max_steps=12)
+        assert envs.metadata["autoreset_mode"] is mode
+        seen, _ = envs.reset(seed=9)
+        wanted, _ = plain.reset(seed=9)
+        dice = np.random.default_rng(2)
+        waits = np.zeros(5, bool)
+        for _ in range(40):
+            assert (seen == wanted).all()
+            actions = dice.uniform(-1, 1, (5, 2))
+            seen, rewards, terminated, truncated, infos = envs.step(actions)
+            if mode is AutoresetMode.NEXT_STEP:  # worlds that have ended wait for a step
+                kept = plain.worlds.state.copy()
+                goals = plain.task.goals.copy()  # type: ignore[attr-defined]
+                wanted, expected, one, two, _ = plain.step(actions)
+                if waits.any():
+                    plain.worlds.state[waits] = kept[waits]
+                    plain.task.goals[waits] = goals[waits]  # type: ignore[attr-defined]
+                    wanted, _ = plain.reset(options={"reset_mask": waits})
+                expected = np.where(waits, 0.0, expected)
+                one, two = one & ~waits, two & ~waits
+                waits = one | two
+            else:
+                wanted, expected, one, two, _ = plain.step(actions)
+                ended = one | two
+                assert ("final_obs" in infos) == ended.any()
+                if ended.any():
+                    assert (infos["_final_obs"] == ended).all()
+                    assert (infos["final_obs"][ended] == wanted[ended]).all()
+                    wanted, _ = plain.reset(options={"reset_mask": ended})
+            assert (rewards == expected).all() and (terminated == one).all() and (truncated == two).all()
+        envs.close()
+
+
+def test_what_navigate_rewards() -> None:
+    """Straight to a goal ahead: progress, then the goal; into a wall: less."""
+    from botyard.model.mapbuilder import MapBuilder
+
+    walls = MapBuilder("hall").rectangle(0.0, 0.0, 8.0, 4.0).scene()
+    one = Environment(Navigate(rays=9, scenes=walls, max_steps=200))
+    one.reset(seed=3)
+    one.worlds.reset(poses=[[1.0, 2.0, 0.0]])
+    one.task.goals[:] = (5.0, 2.0)  # type: ignore[attr-defined]
+    one.task._look(one.worlds)  # type: ignore[attr-defined]
+    total, terminated, info = 0.0, False, {}
+    while not terminated:
+        observed, reward, terminated, truncated, info = one.step(np.array([1.0, 0.0]))
+        total += reward
+        assert not truncated
+    assert info["success"] and total == pytest.approx(3.5 + 5.0, abs=0.5)
+    assert observed[9] == pytest.approx(0.05, abs=0.011) and observed[10] == pytest.approx(1.0, abs=0.01)
+    assert observed[4] == pytest.approx((8.0 - 4.5) / 8.0, abs=0.1), "the ray ahead"
+    one.worlds.reset(poses=[[6.0, 2.0, 0.0]])
+    one.task.goals[:] = (1.0, 2.0)  # type: ignore[attr-defined]
+    rewards = []
+    while True:
+        _, reward, terminated, _, info = one.step(np.array([1.0, 0.0]))
+        rewards.append(reward)
+        if terminated:
+            break
+    assert not info["success"] and rewards[-1] < -4.5 and len(rewards) < 25
+
+
+def test_what_is_wrong() -> None:
+    with pytest.raises(ArgumentError, match="task: expected one of Navigate"):
+        VectorEnvironment("Nothing")
+    with pytest.raises(ArgumentError, match="render_mode"):
+        Environment("Navigate", render_mode="human", rays=4, maps=1)
+    envs = vector()
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        envs.step(np.zeros((4, 2)))
+    for wrong in (-1, [1, 2], [1, 2, 3, -4]):
+        with pytest.raises((ArgumentError, gymnasium.error.Error), match=r"[Ss]eed"):
+            envs.reset(seed=wrong)
+    envs.reset(seed=[4, 3, 2, 1])
+    assert envs.worlds.seeds.tolist() == [4, 3, 2, 1]
+    for mask in (np.zeros(4, bool), np.ones(3, bool), [1, 0, 0, 0]):
+        with pytest.raises(ArgumentError, match="reset_mask"):
+            envs.reset(options={"reset_mask": mask})
+    for actions in (np.zeros((3, 2)), np.full((4, 2), np.nan)):
+        with pytest.raises(ArgumentError, match="actions"):
+            envs.step(actions)
+
+
+def test_pictures() -> None:
+    envs = vector(2, render_mode="rgb_array")
+    envs.reset(seed=1)
+    pictures = envs.render()
+    assert pictures is not None and len(pictures) == 2 and pictures[0].shape[2] == 3 and pictures[0].std() > 5
