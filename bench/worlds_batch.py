@@ -53,20 +53,20 @@ def disc(rays: int, *, bearing_noise: bool) -> Any:
     from botyard.model.robot import Axes, MotionLimits, RobotSpec
     from botyard.model.sensors import LaserSpec
 
-    lidar = LaserSpec(
-        type_name="lidar",
-        samples=rays,
-        fov=FOV,
-        range_max=R_MAX,
-        range_noise=0.005,
-        angle_noise=0.0007 if bearing_noise else 0.0,
+    error = 0.0007 if bearing_noise else 0.0
+    lidar = (
+        ()
+        if not rays
+        else (
+            LaserSpec(type_name="lidar", samples=rays, fov=FOV, range_max=R_MAX, range_noise=0.005, angle_noise=error),
+        )
     )
     return RobotSpec(
         name="disc",
         outline=tuple((RADIUS * math.cos(math.pi * k / 6), RADIUS * math.sin(math.pi * k / 6)) for k in range(12)),
         limits=MotionLimits(max_speed=Axes(1.0, 0.0, 2.0), accel=Axes(), decel=Axes()),
         odometry_error=Axes(0.0075, 0.0075, 0.0075),
-        lasers=(lidar,) if rays else (),
+        lasers=lidar,
     )
 
 
@@ -82,7 +82,10 @@ def ours(
     before = memory()
     scenes = [scene(7 + k) for k in range(maps)] if walls else Scene()
     worlds = botyard.Worlds(scenes, disc(rays, bearing_noise=bearing_noise), n, threads=threads, map_pool=max(maps, 64))
-    worlds.reset(poses="free")
+    for _ in range(
+        8 if maps > 1 else 1
+    ):  # until nearly all maps were used once: what is measured then is not how they are made
+        worlds.reset(poses="free")
     goals = worlds.sample_free()[:, 0, :2]
     observed = np.zeros((n, rays + 5), np.float32)
     commands = np.random.default_rng(1).uniform((0.0, 0.0, -1.0), (1.0, 0.0, 1.0), (16, n, 3))

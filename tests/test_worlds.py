@@ -371,4 +371,4 @@ def test_worlds_need_little_memory_and_share_grids() -> None:
     worlds = Worlds(ROOMS[0], "p3dx", 1024)
     per_world = worlds.state.shape[1] + worlds._batch._derived.bytes.shape[1] + 8 * worlds._batch._table.words.shape[1]
     assert per_world < 10_000
-    assert len(worlds._batch.grids) == 1
+    assert len(worlds._batch._grids) == 1

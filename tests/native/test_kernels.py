@@ -21,7 +21,7 @@ from hypothesis.extra import numpy as hnp
 
 from botyard.errors import KernelsError
 from botyard.native import kernels, shipped
-from botyard.native.kernels import Entry, entry_kernels
+from botyard.native.kernels import Entry, RowsEntry, RowTable, entry_kernels, rows_kernels
 from botyard.native.kinds import LastPack, Pack, address_of, format_of, kind_of, words_of
 from botyard.native.packages import CONVENTION, Package, digest_of, mode
 from botyard.native.shipped import Library
@@ -62,6 +62,45 @@ def _weighted(outer: Outer, extra: np.ndarray, first: int, seed: np.uint64, more
 
 def _made() -> Entry[float]:
     return entry_kernels(PACKAGE)(_weighted)
+
+
+def _accumulated(pair: Pair, sums: np.ndarray, more: np.ndarray, by: float) -> None:
+    for i in range(pair.a.shape[0]):
+        sums[0] += pair.a[i] * pair.b[i, 0] * pair.scale * by
+    for i in range(more.shape[0]):
+        sums[0] += more[i]
+
+
+def _rows() -> RowsEntry:
+    return rows_kernels(PACKAGE)(_accumulated)
+
+
+@pytest.mark.parametrize("how", ["jit", "python"])
+@pytest.mark.parametrize("split", [0, 1, 3, 6])
+def test_a_kernel_is_called_for_the_chosen_rows(how: str, split: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of rows are equally far apart in two parts of memory; what all rows share is one array."""
+    monkeypatch.setenv("BOTYARD_KERNELS", how)
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    entry, rng = _rows(), np.random.default_rng(split)
+    parts = [rng.random((split, 5)), rng.random((6 - split, 7))]
+    sums, more = np.zeros((6, 1)), np.arange(4, dtype=np.float32)
+    packed = Pack(Pair(np.array([1.0, 2.0]), np.ones((2, 2)), 0.5))
+
+    def row(i: int) -> np.ndarray:
+        return parts[0][i, 1:3] if i < split else parts[1][i - split, 4:6]
+
+    def arguments(i: int) -> tuple[object, ...]:
+        return Pair(row(i), packed.value.b, 0.5), sums[i], more, 3
+
+    table = RowTable(entry, 6, arguments)
+    table.fill(0, split)
+    table.fill(split, 6)
+    entry(table, np.array([4, 0, 4, 5]))
+    for i, times in enumerate((1, 0, 0, 0, 2, 1)):
+        assert sums[i, 0] == pytest.approx(times * (row(i).sum() * 1.5 + 6.0))
+    with pytest.raises(TypeError, match=r"expected arguments .*_accumulated\(rows:Pair"):
+        RowTable(entry, 1, lambda i: (Pair(row(i), packed.value.b, 0.5), more, more, 3))
+    assert [table.column(k) for k in range(4)] == [0, 6, 8, 10]
 
 
 # -- what is handed over

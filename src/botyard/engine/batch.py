@@ -16,16 +16,21 @@ from numpy.typing import NDArray
 from botyard.elementary import cosine_sine
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel, rows_kernel
 from botyard.engine.kernels.motion import wrap
+from botyard.engine.kernels.noise import episode_seed, stream_key, symmetric
 from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_errors
 from botyard.engine.kernels.raycast import Beams, Fans, away_from_zero, cast_groups
 from botyard.engine.kernels.sight import wall_ahead
-from botyard.engine.layout import F8, I1, I2, I8, U8, Bins, Bodies, Grid, State, World
+from botyard.engine.layout import F8, I1, I2, I4, I8, U8, Bins, Bodies, Grid, State, World
 from botyard.engine.step import advance_bodies
 
 F4 = NDArray[np.float32]
 
 TICK, EPISODE, MAP, SAMPLES = 0, 1, 2, 3
 """Indices in `Own.counts`: steps done in this episode; number of the episode; number of the map; free places drawn in this episode."""
+PLACE_STREAM = 1 << 32
+"""Body number of places in the random streams."""
+MAX_TRIES = 200
+"""Places that are tried for a robot among the others of its world."""
 STEPS, BEGINS = 0, 1
 """Indices in `Own.task`: how many steps are asked for; 1: an episode begins, without a step."""
 MAX_COORDINATE = 1e7
@@ -57,6 +62,7 @@ class Fault(IntEnum):
     LIMITS = 3
     SENSOR = 4
     KIND = 5
+    ROOM = 6
 
 
 class Own(NamedTuple):
@@ -147,7 +153,8 @@ def fault_of(state: State, fans: Fans) -> int:
 @merged_kernel
 def begin_episode(state: State, bodies: Bodies, bins: Bins, own: Own) -> None:
     """Put all bodies at their starts, at rest, as they are when they are added to a world; limits and errors of odometry stay as set."""
-    start, seed = own.start, own.seeds[1]
+    start, seed = own.start, episode_seed(own.seeds[0], own.counts[EPISODE])
+    own.seeds[1] = seed
     for i in range(start.shape[0]):
         start[i, 2] = wrap(start[i, 2])
         for axis in range(3):
@@ -203,13 +210,13 @@ def advance_world(
     `state`, `bodies`, `bins`, `own`, and limits and errors of `fans` are the world's own; `grid`, `beams` and workspaces its thread's.
     Steps are those of `botyard.engine.step`. A world with a `Fault` stays as it is.
     """
+    begins = own.task[BEGINS] == 1
+    if begins:  # first, as it puts right what is wrong with poses and velocities
+        begin_episode(state, bodies, bins, own)
     own.fault[0] = fault_of(state, fans)
     if own.fault[0] != 0:
         return
     world = World(state, bodies, bins, grid)
-    begins = own.task[BEGINS] == 1
-    if begins:
-        begin_episode(state, bodies, bins, own)
     if begins or own.known[0] != own.counts[MAP]:
         own.known[0] = own.counts[MAP]
         for i in range(bodies.leeway.shape[0]):
@@ -222,6 +229,79 @@ def advance_world(
             own.counts[TICK] += 1
             note_contacts(state, bins, own)
     sense(world, fans, beams, own)
+
+
+class Spaces(NamedTuple):
+    """Where each of the m robots of a world may be put in a map: cells of a raster, as runs of cells one after the other.
+
+    Attributes
+    ----------
+    frame : (3,) float64
+        Lower left corner of the raster, m, m, and edge of a cell, m.
+    columns : (1,) int64
+        Cells in a row.
+    first : (m + 1,) int64
+        Robot j has the runs first[j] … first[j + 1] − 1.
+    begin : (k,) int32
+        Number of the first cell of each run; cells are numbered row after row.
+    before : (k,) int64
+        Number of cells in the robot's runs before each one.
+    cells : (m,) int64
+        Number of cells of each robot; not 0.
+    radius : (m,) float64
+        Radius of each robot, m.
+    """
+
+    frame: F8
+    columns: I8
+    first: I8
+    begin: I4
+    before: I8
+    cells: I8
+    radius: F8
+
+
+@inline_kernel
+def cell_of(spaces: Spaces, robot: int, number: int) -> int:
+    """The cell that has a number among those of a robot: by bisection."""
+    low, high = spaces.first[robot], spaces.first[robot + 1]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if spaces.before[middle] <= number:
+            low = middle
+        else:
+            high = middle
+    return int(spaces.begin[low] + number - spaces.before[low])
+
+
+@rows_kernel
+def draw_places(counts: I8, seeds: U8, spaces: Spaces, clearance: float, places: F8, fault: I8) -> None:
+    """Draw a place for each robot of a world, (m, 3) m, m, rad, at least `clearance` m from circles around the robots before it.
+
+    Draws are functions of the seed of the world, its episode, how often places were drawn in it, the robot, and the number of the draw.
+    """
+    x0, y0, cell, columns = spaces.frame[0], spaces.frame[1], spaces.frame[2], spaces.columns[0]
+    seed = episode_seed(seeds[0], counts[EPISODE])
+    fault[0] = 0
+    for j in range(places.shape[0]):
+        key = stream_key(seed, np.uint64(PLACE_STREAM), np.uint64(counts[SAMPLES]), np.uint64(j))
+        is_free = False
+        for k in range(0, 4 * MAX_TRIES, 4):
+            part = 0.5 * (symmetric(key, np.uint64(k)) + 1.0)
+            at = cell_of(spaces, j, int(part * spaces.cells[j]))
+            x = x0 + (at % columns + 0.5 * (symmetric(key, np.uint64(k + 1)) + 1.0)) * cell
+            y = y0 + (at // columns + 0.5 * (symmetric(key, np.uint64(k + 2)) + 1.0)) * cell
+            is_free = True
+            for other in range(j):
+                dx, dy = x - places[other, 0], y - places[other, 1]
+                apart = spaces.radius[j] + spaces.radius[other] + clearance
+                is_free = is_free and dx * dx + dy * dy >= apart * apart
+            if is_free:
+                places[j, 0], places[j, 1], places[j, 2] = x, y, -math.pi * symmetric(key, np.uint64(k + 3))
+                break
+        if not is_free:
+            fault[0] = 6
+    counts[SAMPLES] += 1
 
 
 @rows_kernel
@@ -245,6 +325,8 @@ __all__ = [
     "Contact",
     "Fault",
     "Own",
+    "Spaces",
     "advance_world",
     "cast_rays",
+    "draw_places",
 ]

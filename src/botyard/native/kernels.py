@@ -217,6 +217,8 @@ class RowTable:
 
     def fill(self, first: int, end: int) -> None:
         """Encode the rows `first` … `end` − 1, whose arrays are equally far apart in memory from each row to the next."""
+        if end <= first:
+            return
         self.words[first:end] = self._encoded(first)
         if end - first > 1:  # what is the same in all rows has the distance 0; unsigned numbers wrap around
             distance = self._encoded(first + 1) - self.words[first]

@@ -6,7 +6,7 @@ dealt out to threads in equal parts, and each thread has workspaces of its own, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from botyard.devices.ranging import Fan, fans_of, workspace
-from botyard.engine.batch import BEGINS, STEPS, Own, advance_world, cast_rays
+from botyard.engine.batch import BEGINS, STEPS, Own, Spaces, advance_world, cast_rays, draw_places
 from botyard.engine.blocks import Blocks
 from botyard.engine.build import build_bins
 from botyard.engine.kernels.raycast import Beams, Fans
-from botyard.engine.layout import F8, I8, Bins, Bodies, Grid, State
+from botyard.engine.layout import F8, I8, U8, Bins, Bodies, Grid, State
 from botyard.model.obstacles import Visible
 from botyard.native.kernels import RowsEntry, RowTable
 from botyard.native.kinds import Pack
@@ -33,6 +33,8 @@ THREAD_BODIES: Final = ("scratch", "near")
 """Arrays of `Bodies` that each thread has for itself."""
 GRID_ARGUMENT: Final = 3
 """Number of the argument `grid` of `advance_world`."""
+SPACES_ARGUMENT: Final = 2
+"""Number of the argument `spaces` of `draw_places`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,47 @@ class _Thread:
         self.beam_r_max = np.zeros_like(fans.beam_r_max)
         count = len(plan.state.pose) * plan.readings
         self.raw, self.bright = np.full(count, np.nan), np.zeros(count, np.int16)
+
+
+class _Addresses:
+    """Addresses by numbers of maps."""
+
+    def __init__(self) -> None:
+        self._numbers: I8 = np.zeros(0, np.int64)
+        self._addresses: U8 = np.zeros((0, 1), np.uint64)
+
+    def missing(self, numbers: I8) -> list[int]:
+        """Those of these numbers that are not there, once each."""
+        if len(self._numbers) == 1 and (numbers == self._numbers[0]).all():  # the usual case, without a sort
+            return []
+        missing: list[int] = np.setdiff1d(numbers, self._numbers).tolist()
+        return missing
+
+    def of(self, numbers: I8) -> U8:
+        """The addresses of maps that are there, (k, …)."""
+        return self._addresses[np.searchsorted(self._numbers, numbers)]
+
+    def add(self, number: int, addresses: Sequence[int]) -> None:
+        """Add a map."""
+        at = int(np.searchsorted(self._numbers, number))
+        row = np.array([addresses], np.uint64)
+        before = self._addresses if len(self._numbers) else row[:0]
+        self._numbers = np.insert(self._numbers, at, number)
+        self._addresses = np.concatenate([before[:at], row, before[at:]])
+
+    def drop(self, number: int) -> None:
+        """Forget a map, if it is there."""
+        stays = self._numbers != number
+        self._numbers, self._addresses = self._numbers[stays], self._addresses[stays]
+
+
+class _Drawing:
+    """The calls of `draw_places` for one clearance."""
+
+    def __init__(self) -> None:
+        self.addresses = _Addresses()
+        self.packs: dict[int, Pack[Spaces]] = {}
+        self.table: RowTable | None = None
 
 
 class Batch:
@@ -119,6 +162,7 @@ class Batch:
                 *((f"bins.{name}", a.dtype, a.shape) for name, a in self._bins._asdict().items()),
                 ("known", np.int64, (1,)),
                 ("fault", np.int64, (1,)),
+                ("places", np.float64, (m, 3)),
             ],
         )
         self._task: I8 = np.zeros(2, np.int64)
@@ -132,6 +176,9 @@ class Batch:
         self._bounds = np.array(bounds[1:-1], np.int64)
         self._thread_of = np.repeat(np.arange(len(self.parts)), np.diff(bounds))
         self._grids: dict[int, list[Pack[Grid]]] = {}
+        self._addresses = _Addresses()
+        self._drawings: dict[tuple[float, bool], _Drawing] = {}
+        self._places: F8 = self._derived.all("places")
         self._grid_of = np.zeros(count, np.int64)
         self._faults = self._derived.all("fault")[:, 0]
         self._table: RowTable | None = None
@@ -174,9 +221,14 @@ class Batch:
 
     # -- grids
 
+    def missing(self, numbers: I8) -> list[int]:
+        """Those of the numbers of maps whose grids are not there."""
+        return self._addresses.missing(numbers)
+
     def add_grid(self, number: int, grid: Grid) -> None:
         """Add the grid of a map, by the map's number. Threads get workspaces of their own for it."""
-        self._grids[number] = [Pack(grid._replace(near=np.zeros_like(grid.near))) for _ in self.parts]
+        self._grids[number] = packs = [Pack(grid._replace(near=np.zeros_like(grid.near))) for _ in self.parts]
+        self._addresses.add(number, [pack.address for pack in packs])
         if self._table is None:
             self._grid_of[:] = number
             self._table = RowTable(advance_world, len(self._grid_of), self.arguments)
@@ -185,13 +237,12 @@ class Batch:
             self._column = self._table.words[:, self._table.column(GRID_ARGUMENT)]
 
     def drop_grid(self, number: int) -> None:
-        """Forget the grid of a map that no world is in."""
+        """Forget the grid and the free space of a map that no world is in."""
         del self._grids[number]
-
-    @property
-    def grids(self) -> Collection[int]:
-        """Numbers of the maps whose grids are there."""
-        return self._grids.keys()
+        self._addresses.drop(number)
+        for drawing in self._drawings.values():
+            drawing.packs.pop(number, None)
+            drawing.addresses.drop(number)
 
     def is_in(self, numbers: I8) -> bool:
         """Whether each world is in the map of its number, (n,)."""
@@ -199,11 +250,43 @@ class Batch:
 
     def use_grids(self, numbers: I8) -> None:
         """Put each world into the map of its number, (n,)."""
-        for number in np.unique(numbers[numbers != self._grid_of]).tolist():
-            packs = np.array([pack.address for pack in self._grids[number]], np.uint64)
-            moved = numbers == number
-            self._column[moved] = packs[self._thread_of[moved]]
-        self._grid_of[:] = numbers
+        moved = np.flatnonzero(numbers != self._grid_of)
+        self._column[moved] = self._addresses.of(numbers[moved])[np.arange(len(moved)), self._thread_of[moved]]
+        self._grid_of[moved] = numbers[moved]
+
+    # -- places
+
+    def draw(self, chosen: I8, clearance: float, reachable: bool, space: Callable[[int], Pack[Spaces]]) -> F8:
+        """Draw places for the robots of these worlds, (k, m, 3). `space`: free space of the map of a number, for these arguments.
+
+        Check `faults` after that.
+        """
+        drawing = self._drawings.get((clearance, reachable))
+        if drawing is None:
+            drawing = self._drawings[clearance, reachable] = _Drawing()
+        maps = self._grid_of[chosen]
+        for number in drawing.addresses.missing(maps):
+            drawing.packs[number] = space(number)
+            drawing.addresses.add(number, [drawing.packs[number].address])
+        if drawing.table is None:
+            state, derived, packs = self.state.of, self._derived.of, drawing.packs
+            one = packs[int(maps[0])]
+            drawing.table = RowTable(
+                draw_places,
+                len(self._grid_of),
+                lambda i: (
+                    state(i, "counts"),
+                    state(i, "seeds"),
+                    packs.get(int(self._grid_of[i]), one),
+                    clearance,
+                    derived(i, "places"),
+                    derived(i, "fault"),
+                ),
+            )
+            drawing.table.fill(0, len(self._grid_of))
+        drawing.table.words[chosen, drawing.table.column(SPACES_ARGUMENT)] = drawing.addresses.of(maps)[:, 0]
+        draw_places(drawing.table, chosen)
+        return self._places[chosen]
 
     # -- steps
 

@@ -1,17 +1,19 @@
-"""Free space of maps, and places drawn in it for many worlds at once."""
+"""Free space of maps, in which places for robots are drawn."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from botyard.engine.batch import Spaces
+from botyard.engine.build import starts_of
 from botyard.engine.kernels.freespace import label_regions, mark_near_walls
-from botyard.engine.layout import F8, I4, I8, U1, U8, Grid
-from botyard.engine.rng import stream_keys, uniform
+from botyard.engine.layout import I4, I8, U1, Grid
 from botyard.errors import ArgumentError
 from botyard.model.scene import Scene
 from botyard.native.kinds import Pack
@@ -20,8 +22,6 @@ CELL_M: Final = 0.1
 """Least edge of a cell of the raster, m."""
 MAX_CELLS: Final = 4e6
 """Cells of a raster: larger maps get larger cells."""
-MAX_TRIES: Final = 200
-"""Places that are tried for a robot among the others of its world."""
 NO_MAP: Final = (-10.0, -10.0, 10.0, 10.0)
 """Bounds of places in a world without walls, m, as for `Simulation.random_free_place`."""
 
@@ -49,14 +49,6 @@ class FreeSpace:
     cells: I8
 
 
-class SpaceOf(Protocol):
-    """Free space of a map by distance from its walls, m."""
-
-    def __call__(self, reach: float, *, reachable: bool) -> FreeSpace:
-        """See `botyard.sim.worldmaps.Map.space`."""
-        ...
-
-
 def free_space(scene: Scene, grid: Grid, reach: float, begin: tuple[float, float] | None) -> FreeSpace:
     """The free space of a map.
 
@@ -74,61 +66,57 @@ def free_space(scene: Scene, grid: Grid, reach: float, begin: tuple[float, float
     nx, ny = max(1, math.ceil((x1 - x0) / cell)), max(1, math.ceil((y1 - y0) / cell))
     near: U1 = np.zeros((ny, nx), np.uint8)
     mark_near_walls(Pack(grid), x0, y0, cell, reach + cell * math.sqrt(0.5), near)
+    free = near == 0
     if begin is not None:
-        labels: I4 = np.zeros((ny, nx), np.int32)
-        if label_regions(near, labels, np.zeros(ny * nx, np.int64)) > 1:
-            sizes = np.bincount(labels.reshape(-1))
-            sizes[0] = 0
-            ix, iy = math.floor((begin[0] - x0) / cell), math.floor((begin[1] - y0) / cell)
-            there = int(labels[iy, ix]) if 0 <= ix < nx and 0 <= iy < ny else 0
-            near = (labels != (there or int(sizes.argmax()))).astype(np.uint8)
-    return FreeSpace(x0, y0, cell, nx, np.flatnonzero(near.reshape(-1) == 0))
+        free = _region(near, math.floor((begin[0] - x0) / cell), math.floor((begin[1] - y0) / cell))
+    return FreeSpace(x0, y0, cell, nx, np.flatnonzero(free.reshape(-1)))
 
 
-def draw_places(space_of: SpaceOf, keys: U8, radii: Sequence[float], clearance: float, *, reachable: bool) -> F8:
-    """Draw a pose for each robot of many worlds with one map: (k, m, 3), m, m, rad.
-
-    Parameters
-    ----------
-    space_of : callable
-        The map's free space.
-    keys : (k,) uint64 array
-        Keys of the random streams of the worlds.
-    radii : sequence of float
-        Radius of each robot, m.
-    clearance : float
-        Distance of circles from walls and from each other, m.
-    reachable : bool
-        See `botyard.sim.worlds.Worlds.sample_free`.
+def spaces_of(
+    scene: Scene, grid: Grid, radii: Sequence[float], clearance: float, begin: tuple[float, float] | None
+) -> Spaces:
+    """The free space of a map for robots, as circles of these radii, m, that are `clearance` m from its walls.
 
     Raises
     ------
     ArgumentError
-        There is no room.
+        There is no room for a robot.
     """
-    places = np.zeros((len(keys), len(radii), 3))
-    for j, radius in enumerate(radii):
-        space = space_of(radius + clearance, reachable=reachable)
+    found: dict[float, tuple[FreeSpace, I4, I8]] = {}
+    for reach in {radius + clearance for radius in radii}:
+        space = free_space(scene, grid, reach, begin)
         if not len(space.cells):
-            raise ArgumentError(f"no place in the map is {radius + clearance:.3g} m from all walls")
-        of_robot = stream_keys(keys, j)
-        waits: I8 = np.arange(len(keys))
-        for k in range(MAX_TRIES):
-            drawn = [uniform(of_robot[waits], 4 * k + axis) for axis in range(4)]
-            cells = space.cells[(drawn[0] * len(space.cells)).astype(np.int64)]
-            x = space.x0 + (cells % space.columns + drawn[1]) * space.cell
-            y = space.y0 + (cells // space.columns + drawn[2]) * space.cell
-            free = np.ones(len(waits), np.bool_)
-            for other in range(j):
-                apart = radius + radii[other] + clearance
-                dx, dy = x - places[waits, other, 0], y - places[waits, other, 1]
-                free &= dx * dx + dy * dy >= apart * apart
-            taken = waits[free]
-            places[taken, j, 0], places[taken, j, 1] = x[free], y[free]
-            places[taken, j, 2] = math.pi - 2.0 * math.pi * drawn[3][free]
-            waits = waits[~free]
-            if not len(waits):
-                break
-        else:
-            raise ArgumentError(f"there is no room for {len(radii)} robots that are {clearance:g} m apart")
-    return places
+            raise ArgumentError(f'no place in the map "{scene.name}" is {reach:.3g} m from all walls')
+        found[reach] = space, *_runs(space.cells)
+    of_robots = [found[radius + clearance] for radius in radii]
+    any_space = of_robots[0][0]
+    return Spaces(
+        frame=np.array([any_space.x0, any_space.y0, any_space.cell]),
+        columns=np.array([any_space.columns]),
+        first=starts_of(np.array([len(begins) for _, begins, _ in of_robots])),
+        begin=np.concatenate([begins for _, begins, _ in of_robots]),
+        before=np.concatenate([before for _, _, before in of_robots]),
+        cells=np.array([len(space.cells) for space, _, _ in of_robots]),
+        radius=np.array(radii),
+    )
+
+
+def _region(near: U1, ix: int, iy: int) -> NDArray[np.bool_]:
+    """The region of the cells that are 0 that cell (iy, ix) is in; else the largest one."""
+    ny, nx = near.shape
+    labels: I4 = np.zeros((ny, nx), np.int32)
+    label_regions(near, labels, np.zeros(ny * nx, np.int64))
+    sizes = np.bincount(labels.reshape(-1))
+    sizes[0] = 0
+    there = int(labels[iy, ix]) if 0 <= ix < nx and 0 <= iy < ny else 0
+    region: NDArray[np.bool_] = (labels == (there or int(sizes.argmax()))) & (labels > 0)
+    return region
+
+
+def _runs(cells: I8) -> tuple[I4, I8]:
+    """`Spaces.begin` and `Spaces.before` of cells, ascending. A run may go on in the next row."""
+    before = np.flatnonzero(np.diff(cells, prepend=-2) != 1)
+    return cells[before].astype(np.int32), before
+
+
+__all__ = ["FreeSpace", "free_space", "spaces_of"]

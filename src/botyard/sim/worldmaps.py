@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from botyard import arguments
+from botyard.engine.batch import Spaces
 from botyard.engine.build import build_grid
 from botyard.engine.layout import F8, I8, U8, Grid
 from botyard.engine.rng import stream_keys
@@ -18,10 +19,11 @@ from botyard.errors import ArgumentError
 from botyard.formats.registry import load_scene
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
-from botyard.sim.freespace import FreeSpace, free_space
+from botyard.native.kinds import Pack
+from botyard.sim.freespace import spaces_of
 from botyard.sim.simulation import Simulation
 
-MAP_STREAM: Final = 1 << 32
+MAP_STREAM: Final = (1 << 32) + 1
 """Device number of the choice of maps in the random streams of episodes."""
 Scenes = Scene | str | Path | Sequence[Scene | str | Path] | Callable[[int], Scene]
 
@@ -37,20 +39,21 @@ class Map:
     starts : (m, 3) float64
         Where robots begin in it when nobody says where: m, m, rad.
     spaces : dict
-        Its `FreeSpace` by distance from walls, m, and whether it is reachable.
+        Its free space by clearance, m, and whether places are in one region.
     """
 
     scene: Scene
     grid: Grid
     starts: F8
-    spaces: dict[tuple[float, bool], FreeSpace] = field(default_factory=dict)
+    spaces: dict[tuple[float, bool], Pack[Spaces]] = field(default_factory=dict)
 
-    def space(self, reach: float, *, reachable: bool) -> FreeSpace:
-        """Places farther than `reach` m from walls; `reachable`: only those in the region of the first start, or the largest."""
-        found = self.spaces.get((reach, reachable))
+    def space(self, radii: Sequence[float], clearance: float, *, reachable: bool) -> Pack[Spaces]:
+        """Free space for robots of these radii, m; with `reachable` that in the region of the first start, or in the largest region."""
+        found = self.spaces.get((clearance, reachable))
         if found is None:
             begin = (float(self.starts[0, 0]), float(self.starts[0, 1])) if reachable else None
-            found = self.spaces[reach, reachable] = free_space(self.scene, self.grid, reach, begin)
+            found = Pack(spaces_of(self.scene, self.grid, radii, clearance, begin))
+            self.spaces[clearance, reachable] = found
         return found
 
 
@@ -107,9 +110,8 @@ class Maps:
                 if self._pool is None:
                     self._pool = ThreadPoolExecutor(1, "maps")
                 self._coming[number] = self._pool.submit(self._made, number)
-
-    def __contains__(self, number: object) -> bool:
-        return number in self._maps
+        while len(self._coming) > self._size:  # nobody came for the first ones
+            self._coming.pop(next(iter(self._coming))).cancel()
 
     def __getitem__(self, number: int) -> Map:
         """The map of a number; made now, or waited for, if it is not there."""

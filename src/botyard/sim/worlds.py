@@ -32,7 +32,7 @@ from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import sonar_bundles
 from botyard.engine.batch import EPISODE, MAP, MAX_COORDINATE, SAMPLES, TICK, Contact, Fault
 from botyard.engine.layout import F8, I1, I8, U1, U8, State
-from botyard.engine.rng import DEFAULT_SEED, episode_seeds, stream_keys
+from botyard.engine.rng import DEFAULT_SEED, episode_seeds
 from botyard.errors import ArgumentError
 from botyard.formats.models import find_robot
 from botyard.handle import Handle
@@ -40,13 +40,10 @@ from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
 from botyard.model.robot import RobotSpec
 from botyard.sim.batch import SENSOR, Batch, Plan
-from botyard.sim.freespace import draw_places
 from botyard.sim.simulation import MAX_THREADS, Simulation
 from botyard.sim.worldmaps import Maps, Scenes
 
 MAX_WORLDS: Final = 1_000_000
-PLACE_STREAM: Final = (1 << 32) + 1
-"""Device number of places in the random streams of episodes."""
 FREE_CLEARANCE_M: Final = 0.1
 """Clearance of starts at free places, m."""
 MAX_STEPS: Final = 1_000_000_000
@@ -306,21 +303,22 @@ class Worlds(Handle):
         self._begin(chosen, given, maps, is_free=is_free)
 
     def _begin(self, chosen: I8, poses: F8 | None, maps: I8 | None, *, is_free: bool = False) -> None:
+        """Begin the episodes whose numbers and seeds are set."""
         seeds, episodes = self._seeds[chosen], self._episodes[chosen]
-        streams = self._episode_seeds[chosen] = episode_seeds(seeds, episodes)
-        if maps is None:
-            maps = self._maps.numbers(streams, episodes)
-        self._map_ids[chosen] = maps
+        if maps is not None:
+            self._map_ids[chosen] = maps
+        elif self._maps.count != 1:
+            self._map_ids[chosen] = self._maps.numbers(episode_seeds(seeds, episodes), episodes)
+        else:
+            self._map_ids[chosen] = 0
         self._samples[chosen] = 0
         self._use_maps()
         if is_free:
             poses = self._sampled(chosen, FREE_CLEARANCE_M, reachable=True)
-        for number in np.unique(maps).tolist() if poses is None else ():
-            self._starts[chosen[maps == number]] = self._maps[number].starts
-        if poses is not None:
-            self._starts[chosen] = poses
-        for name in ("pose", "vel", "target"):  # a world that was stopped by a fault goes on, too
-            self._batch.state.all(name)[chosen] = 0.0
+        if poses is None:
+            different, which = np.unique(self._map_ids[chosen], return_inverse=True)
+            poses = np.stack([self._maps[number].starts for number in different.tolist()])[which]
+        self._starts[chosen] = poses
         self._batch.begin(chosen)
         self._check(chosen)
         if self._maps.count != 1:
@@ -330,13 +328,11 @@ class Worlds(Handle):
         """Put worlds into the maps whose numbers they have."""
         if self._batch.is_in(self._map_ids):
             return
-        numbers = np.unique(self._map_ids)
-        for number in numbers.tolist():
-            if self._maps.count is not None and not 0 <= number < self._maps.count:
+        for number in self._batch.missing(self._map_ids):
+            if number < 0 or (self._maps.count is not None and number >= self._maps.count):
                 raise ArgumentError(f"state: there is no map {number}")
-            if number not in self._batch.grids:
-                self._batch.add_grid(number, self._maps[number].grid)
-        for number in self._maps.spare(numbers):
+            self._batch.add_grid(number, self._maps[number].grid)
+        for number in self._maps.spare(self._map_ids):
             self._batch.drop_grid(number)
         self._batch.use_grids(self._map_ids)
 
@@ -391,15 +387,17 @@ class Worlds(Handle):
         return self._sampled(chosen, clearance, reachable=arguments.flag(reachable, "reachable"))
 
     def _sampled(self, chosen: I8, clearance: float, *, reachable: bool) -> F8:
-        keys = stream_keys(self._episode_seeds[chosen], PLACE_STREAM, self._samples[chosen].astype(np.uint64))
-        self._samples[chosen] += 1
-        maps = self._map_ids[chosen]
-        places = np.zeros((len(chosen), len(self._specs), 3))
-        for number in np.unique(maps).tolist():
-            here = np.flatnonzero(maps == number)
-            places[here] = draw_places(
-                self._maps[number].space, keys[here], self._radii, clearance, reachable=reachable
-            )
+        if not len(chosen):
+            return np.zeros((0, len(self._specs), 3))
+        self._use_maps()
+        places = self._batch.draw(
+            chosen,
+            clearance,
+            reachable,
+            lambda number: self._maps[number].space(self._radii, clearance, reachable=reachable),
+        )
+        if self._batch.faults(chosen).any():
+            raise ArgumentError(f"there is no room for {len(self._specs)} robots that are {clearance:g} m apart")
         return places
 
     def cast(self, xy: ArrayLike, bearing: ArrayLike, *, range_max: float, out: F8 | None = None) -> F8:

@@ -36,6 +36,12 @@ def stream_key(seed: np.uint64, uid: np.uint64, device: np.uint64, tick: np.uint
 
 
 @inline_kernel
+def episode_seed(seed: np.uint64, episode: int) -> np.uint64:
+    """Seed of an episode of a world: of episode 0 that of the world, of others a hash of both. See `botyard.engine.rng.episode_seeds`."""
+    return seed if episode == 0 else mix(mix(seed + _GOLDEN) ^ (np.uint64(episode) + _GOLDEN))
+
+
+@inline_kernel
 def symmetric(key: np.uint64, k: np.uint64) -> float:
     """Draw `k` of a stream, uniform in [−1, 1) with 53 bits."""
     z = mix(key + (k + np.uint64(1)) * _GOLDEN)

@@ -559,7 +559,7 @@ def cast_beams(
     frame, nx, ny = bins.frame, bins.shape[0], bins.shape[1]
     last_i0, last_i1, last_j0, last_j1 = 0, -1, 0, -1
     open_space = wall_distance(grid.clear, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y) - offset
-    seen = int(bins.seen[0]) & device.mask
+    seen = (int(bins.seen[0]) & device.mask) * int(bins.rows.shape[0] > 1)  # nobody sees itself
     shell = FIRST_SHELL if many and seen else math.inf
     walked = False
     while True:
