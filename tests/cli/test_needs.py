@@ -143,7 +143,7 @@ def test_an_installed_package_remembers_its_checkout(
 def test_the_table_is_that_of_the_project() -> None:
     """Every extra of pyproject.toml has code, and each of its modules comes with it."""
     declared = PROJECT["optional-dependencies"]
-    assert {name for name, rows in declared.items() if rows} - {"all", "dev", "test"} == set(extras.EXTRAS)
+    assert {name for name, rows in declared.items() if rows} - {"all", "dev"} == set(extras.EXTRAS)
     assert re.fullmatch(r"botyard\[(.*)\]", declared["all"][0])[1].split(",") == sorted(extras.EXTRAS)  # type: ignore[index]
     brings = packages_distributions()
     for name, extra in extras.EXTRAS.items():
