@@ -167,6 +167,8 @@ def test_the_plan_of_the_page_on_studies_runs(tmp_path: Path, capsys: pytest.Cap
     assert (code, out.splitlines()[0]) == (0, "9 ok")
     rows = Study.open(read_plan(tmp_path / "plan.yaml"), Path(folder)).rows.values()
     assert all(row.result["reached"] and row.result["contacts"] == 0 for row in rows)
+    code, _, _ = call("study", "report", str(tmp_path / "plan.yaml"), "-o", folder, capsys=capsys)
+    assert (code, "9 ok" in (tmp_path / "results/report.html").read_text("utf-8")) == (0, True)
     times = {v: [r.result["time"] for r in rows if r.values["speed"] == v] for v in (0.2, 0.4, 0.6)}
     assert min(times[0.2]) > max(times[0.4]) > max(times[0.6])
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from botyard.cli.listing import FORCE
 from botyard.cli.options import max_read_option
 from botyard.errors import CommandLineError
 from botyard.names import escaped
@@ -216,6 +217,23 @@ def check(plan: Path, output: Path | None, workers: int | None, no_run: bool, ma
     workers = min(workers or os.cpu_count() or 1, len(left))
     click.echo(f"a run takes {wall:.3g} s; all: about {duration(wall * len(left) / workers)} with {workers} workers")
     return 0
+
+
+@command.command("report")
+@click.argument("plan", type=FILE)
+@_output
+@click.option("--html", "page", type=FILE, metavar="FILE", help="The page. [default: report.html in the results]")
+@FORCE
+@max_read_option
+def report(plan: Path, output: Path | None, page: Path | None, force: bool, max_read: tuple[str, ...]) -> None:
+    """Write what has ended of PLAN as a page that stands alone: a table and plots, with 95 % intervals; and the table of all runs anew."""
+    from botyard.studies.report import write_report
+
+    study = _open(plan, output, max_read)
+    page = page or study.folder.path / "report.html"
+    table = study.write_table()
+    write_report(study, page, force=force)
+    click.echo(f"{page}, {table}: {len(study.runs) - study.counts()['left']} of {len(study.runs)} runs")
 
 
 def _measured(study: Study) -> float:

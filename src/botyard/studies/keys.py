@@ -63,6 +63,8 @@ def runs_of(plan: Plan) -> list[Run]:
     common = hashlib.sha256(
         _encode([plan.setup, plan.keys.limits.simulated, __version__, [files.listed(name) for name in plan.keys.files]])
     )
+    for digest in files.fixed:
+        common.update(digest)
     runs = []
     for values, seed in points_of(plan):
         one = common.copy()
@@ -82,12 +84,11 @@ class _Files:
         self._map = plan.setup.get("map")
         self._found: dict[str, bytes] = {}
         self._contents: dict[Path, bytes] = {}
-        self._fixed = [self._digest(filled(text, {}), text == self._map) for text in texts if not names_in(text)]
+        self.fixed = [self._digest(filled(text, {}), text == self._map) for text in texts if not names_in(text)]
         self._open = [text for text in texts if names_in(text)]
 
     def of(self, values: dict[str, Any], seed: int) -> Iterator[bytes]:
-        """Digests of the files of a run."""
-        yield from self._fixed
+        """Digests of the files that parameters of a run name."""
         for text in self._open:
             value = filled(text, {**values, SEED: seed})
             for one in strings_of(value):

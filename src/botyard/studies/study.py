@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from botyard.errors import CommandLineError
 from botyard.studies.keys import Run, runs_of
-from botyard.studies.local import LocalStudy
-from botyard.studies.messages import Done
 from botyard.studies.plan import Plan
 from botyard.studies.rows import Folder, Row
 from botyard.studies.table import Table, make_table, write_table
+
+if TYPE_CHECKING:
+    from botyard.studies.messages import Done
 
 FOLDER_SUFFIX: Final = "-results"
 """Results of ``plan.yaml`` go to ``plan-results`` in the working folder."""
@@ -59,8 +60,11 @@ class Study:
 
     def carry_out(self, runs: list[Run], workers: int, done: Callable[[Done], object] = lambda _done: None) -> Study:
         """Carry out runs on this computer; the study with their rows."""
-        if runs:
-            LocalStudy(self.plan, self.folder, workers, done).carry_out(runs)
+        if not runs:
+            return self
+        from botyard.studies.local import LocalStudy  # imports much, which is not needed where nothing is left to do
+
+        LocalStudy(self.plan, self.folder, workers, done).carry_out(runs)
         return Study(self.plan, self.folder, self.runs, self.folder.rows())
 
     def counts(self) -> dict[str, int]:

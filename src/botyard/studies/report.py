@@ -1,0 +1,230 @@
+"""The report of a study: one page of HTML that stands alone, with a table and plots, means and shares with 95 % intervals."""
+
+from __future__ import annotations
+
+import base64
+import html
+import importlib.util
+import io
+import itertools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from botyard.errors import CommandLineError
+from botyard.extras import lacking
+from botyard.names import shown
+from botyard.safefile import MARK, write_text
+from botyard.studies.statistics import Interval
+from botyard.studies.study import Study
+from botyard.studies.summary import Group, Quantity, groups_of, quantities_of
+from botyard.studies.table import Table
+
+MAX_GROUPS: Final = 1000
+"""Rows of the table of the report."""
+MAX_PLOTS: Final = 60
+"""Plots of the report."""
+MAX_LINES: Final = 12
+"""Lines in a plot."""
+MAX_DOTS: Final = 5000
+"""Runs that a plot shows as dots; of more every second, third … one."""
+MAX_BAD: Final = 50
+"""Runs that are not ok that are listed."""
+BINS: Final = 10
+"""Bins of a sampled parameter, each with as many runs."""
+MAX_NAME: Final = 80
+"""Characters of a name."""
+_STYLE: Final = """body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:75em;padding:0 1em;color:#222}
+table{border-collapse:collapse;margin:1em 0;display:block;overflow-x:auto}
+td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}
+th{border-bottom:2px solid #888}td.t,th.t{text-align:left}img{max-width:100%;margin:.5em}.i{color:#777;font-size:85%}"""
+
+
+def write_report(study: Study, path: Path, *, force: bool = False) -> None:
+    """Write the report of what has ended.
+
+    Raises
+    ------
+    CommandLineError
+        Nothing has; matplotlib is not installed.
+    KeptFileError
+        There is a file that botyard did not write, and `force` is False.
+    OSError
+        It cannot be written.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise CommandLineError(lacking("a report", "studies"))
+    table = study.table()
+    write_text(path, _page(study, table), force=force)
+
+
+def _page(study: Study, table: Table) -> str:
+    grid = list(study.plan.keys.grid)
+    quantities = quantities_of(table)
+    counts = ", ".join(f"{number} {name}" for name, number in study.counts().items() if number)
+    title = html.escape(shown(study.plan.name, MAX_NAME))
+    pictures = [
+        _image(figure, name) for name, figure in itertools.islice(_figures(study, table, quantities), MAX_PLOTS)
+    ]
+    parts = [
+        f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><!-- {MARK} --><title>{title}</title>",
+        f"<style>{_STYLE}</style></head><body><h1>{title}</h1><p>{len(study.runs)} runs: {counts}.",
+        "Means are over the runs that are ok, with 95 % intervals by Student's distribution; shares have Wilson's.</p>",
+        _table(groups_of(table, grid), grid, quantities, table.units),
+        *pictures,
+        _bad(study),
+        "</body></html>\n",
+    ]
+    return "\n".join(parts)
+
+
+# -- the table
+
+
+def _table(groups: Sequence[Group], grid: Sequence[str], quantities: Sequence[Quantity], units: dict[str, str]) -> str:
+    heads = [
+        *(f"<th class='t'>{_label(name, units.get(name, ''))}</th>" for name in grid),
+        "<th>runs</th>",
+        "<th>ok</th>",
+    ]
+    heads += [f"<th>{_label(q.name, q.unit)}</th>" for q in quantities]
+    rows = [f"<tr>{''.join(heads)}</tr>"]
+    for group in groups[:MAX_GROUPS]:
+        cells = [f"<td class='t'>{html.escape(shown(str(value), MAX_NAME))}</td>" for value in group.values.values()]
+        cells += [f"<td>{group.count}</td>", f"<td>{len(group.rows)}</td>"]
+        cells += [f"<td>{_words(q.interval(group.rows), q.is_share)}</td>" for q in quantities]
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    more = f"<p>… and {len(groups) - MAX_GROUPS} more points.</p>" if len(groups) > MAX_GROUPS else ""
+    return f"<table>{''.join(rows)}</table>{more}"
+
+
+def _label(name: str, unit: str) -> str:
+    return html.escape(shown(f"{name} [{unit}]" if unit else name, MAX_NAME))
+
+
+def _words(one: Interval, is_share: bool) -> str:
+    """An estimate with its interval, and the number of values."""
+    if not one.number:
+        return "–"
+    scale, sign = (100.0, " %") if is_share else (1.0, "")
+    if math.isnan(one.low):
+        return f"{scale * one.value:.4g}{sign}"
+    text = f"{scale * one.low:.4g} … {scale * one.high:.4g}"
+    return f"{scale * one.value:.4g}{sign} <span class='i'>({text}; {one.number})</span>"
+
+
+def _bad(study: Study) -> str:
+    bad = [row for run in study.runs if (row := study.rows.get(run.key)) is not None and row.status != "ok"]
+    if not bad:
+        return ""
+    lines = []
+    for row in bad[:MAX_BAD]:
+        values = ", ".join(f"{name}={value}" for name, value in [*row.values.items(), ("seed", row.seed)])
+        cells = (row.status, values, row.error, str(study.folder.log(row.key)))
+        lines.append(
+            "<tr>" + "".join(f"<td class='t'>{html.escape(shown(cell, 300))}</td>" for cell in cells) + "</tr>"
+        )
+    more = f"<p>… and {len(bad) - MAX_BAD} more.</p>" if len(bad) > MAX_BAD else ""
+    heads = "".join(f"<th class='t'>{word}</th>" for word in ("status", "run", "error", "log"))
+    return f"<h2>Not ok</h2><table><tr>{heads}</tr>{''.join(lines)}</table>{more}"
+
+
+# -- plots
+
+
+def _figures(study: Study, table: Table, quantities: Sequence[Quantity]) -> Any:
+    """Plots with their names: each quantity over the grid's main parameter, and over each sampled parameter."""
+    grid = study.plan.keys.grid
+    along = max(grid, key=lambda name: (_are_numbers(grid[name]), len(grid[name])), default=None)
+    samples = list(study.plan.keys.sample.values) if study.plan.keys.sample else []
+    for q in quantities:
+        if along is not None and len(grid[along]) > 1:
+            yield f"{q.name} over {along}", _over_grid(table, q, along, [name for name in grid if name != along])
+        for name in samples:
+            assert study.plan.keys.sample is not None
+            is_log = study.plan.keys.sample.values[name].log is not None
+            yield f"{q.name} over {name}", _over_sample(table, q, name, is_log)
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+
+
+def _axes(table: Table, q: Quantity, name: str) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.subplots()
+    unit = table.units.get(name, "")
+    axes.set_xlabel(shown(f"{name} [{unit}]" if unit else name, MAX_NAME), parse_math=False)
+    axes.set_ylabel(shown(f"{q.name} [{q.unit}]" if q.unit else q.name, MAX_NAME), parse_math=False)
+    axes.grid(True, alpha=0.3)
+    if q.is_share:
+        axes.set_ylim(-0.03, 1.03)
+    return figure, axes
+
+
+def _over_grid(table: Table, q: Quantity, along: str, others: Sequence[str]) -> Any:
+    """A line for each value of the other parameters."""
+    figure, axes = _axes(table, q, along)
+    values = list(dict.fromkeys(str(value) for value in table.columns[along]))
+    are_numbers = _are_numbers(table.columns[along])
+    lines: dict[str, list[tuple[float, Interval]]] = {}
+    for group in groups_of(table, [*others, along]):
+        value = group.values[along]
+        one = q.interval(group.rows)
+        if one.number:
+            label = ", ".join(f"{name} {group.values[name]}" for name in others)
+            lines.setdefault(label, []).append((float(value) if are_numbers else values.index(str(value)), one))
+    for label, line in itertools.islice(lines.items(), MAX_LINES):
+        _bars(axes, sorted(line), shown(label, MAX_NAME).replace("$", r"\$"))
+    if not are_numbers:
+        axes.set_xticks(range(len(values)), [shown(value, 20) for value in values], parse_math=False)
+    if others and lines:
+        axes.legend(fontsize=7)
+    if len(lines) > MAX_LINES:
+        axes.set_title(f"the first {MAX_LINES} of {len(lines)} lines", fontsize=8)
+    return figure
+
+
+def _over_sample(table: Table, q: Quantity, name: str, is_log: bool) -> Any:
+    """Dots of runs, and means of bins that have as many runs each."""
+    figure, axes = _axes(table, q, name)
+    if is_log:
+        axes.set_xscale("log")
+    rows = [row for row in range(len(table)) if q.values[row] is not None and table.columns["status"][row] == "ok"]
+    rows.sort(key=lambda row: (table.columns[name][row], row))
+    shown_rows = rows[:: 1 + len(rows) // MAX_DOTS]
+    axes.plot(
+        [table.columns[name][row] for row in shown_rows], [float(q.values[row]) for row in shown_rows], ".", ms=3, alpha=0.3, color="gray"
+    )  # fmt: skip
+    size = max(2, math.ceil(len(rows) / BINS))
+    line = []
+    for begin in range(0, len(rows), size):
+        some = rows[begin : begin + size]
+        line.append((float(table.columns[name][some[len(some) // 2]]), q.interval(some)))
+    _bars(axes, line, "")
+    return figure
+
+
+def _bars(axes: Any, line: Sequence[tuple[float, Interval]], label: str) -> None:
+    x = [place for place, _ in line]
+    y = [one.value for _, one in line]
+    down = [0.0 if math.isnan(one.low) else max(0.0, one.value - one.low) for _, one in line]
+    up = [0.0 if math.isnan(one.high) else max(0.0, one.high - one.value) for _, one in line]
+    axes.errorbar(x, y, yerr=[down, up], marker="o", ms=4, capsize=3, lw=1.2, label=label or None)
+
+
+def _image(figure: Any, name: str) -> str:
+    """A figure as a picture inside of the page."""
+    import matplotlib
+
+    data = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "botyard"}):  # the same picture has the same bytes
+        figure.savefig(data, format="svg", metadata={"Date": None, "Creator": MARK})
+    text = base64.b64encode(data.getvalue()).decode()
+    return f"<img alt='{html.escape(shown(name, MAX_NAME), quote=True)}' src='data:image/svg+xml;base64,{text}'>"
+
+
+__all__ = ["write_report"]
