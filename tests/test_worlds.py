@@ -349,6 +349,7 @@ def test_places_are_drawn_by_seed_and_episode_alone() -> None:
         goals = many.sample_free(), one.sample_free()
         assert goals[0][2].tolist() == goals[1][0].tolist() != one.pose[0].tolist()
         assert many.sample_free([2]).tolist() == one.sample_free().tolist() != goals[1].tolist()
+        many.sample_free([2])  # does not count in the next episode
 
 
 def test_rays_are_those_of_an_exact_laser() -> None:
