@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import botyard
+from botyard.devices.errors import NormalErrorsSpec, WanderingOdometrySpec
 from botyard.engine import rng
 from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import State
 from botyard.errors import ArgumentError
+from botyard.model.devices import DeviceSpec
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.scene import Scene
 from botyard.sim.worlds import Worlds
@@ -25,6 +27,10 @@ WORD = 2**64 - 1
 def room(width: float, *walls: tuple[float, float, float, float]) -> Scene:
     square = [(0, 0, width, 0), (width, 0, width, 6), (width, 6, 0, 6), (0, 6, 0, 0)]
     return Scene(segments=np.array([*square, *walls], np.float64))
+
+
+def carrying(device: DeviceSpec) -> botyard.RobotSpec:
+    return replace(botyard.load_robot("p3dx"), devices=(device,))
 
 
 ROOMS = [room(7.0), room(8.0, (3, 1, 5, 2), (2, 5, 2, 3.5)), room(9.0, (4, 4, 4.5, 4), (6, 1, 6, 5))]
@@ -243,6 +249,11 @@ def test_bad_numbers_stop_their_world_alone_and_are_named() -> None:
             {"robots": replace(botyard.load_robot("p3dx"), dynamics=DynamicsSpec(mass=9.0))},
             "bodies with mass are not supported",
         ),
+        (
+            {"robots": carrying(NormalErrorsSpec(range_deviation=0.1))},
+            "error models of range sensors are not supported",
+        ),
+        ({"robots": carrying(WanderingOdometrySpec())}, r"devices with a state .* are not supported"),
         ({"robots": "p3dx-equipped"}, "grippers are not supported"),
         ({"scenes": "office"}, "movable boxes of maps are not supported"),
         ({"scenes": lambda number: None}, r"scenes\(\d+\): expected a Scene"),

@@ -187,6 +187,11 @@ class RangeDevices:
         """Register a function that changes a device's ranges in place after every measurement; its arguments: beams, ranges (m)."""
         self._distortions.setdefault(key, []).append(distortion)
 
+    @property
+    def is_distorted(self) -> bool:
+        """Whether an error model changes the ranges of a device."""
+        return bool(self._distortions)
+
     def subscribe(self, key: Hashable, reader: Hashable, on: bool = True) -> None:
         """Subscribe `reader` to a device, or end its subscription."""
         device = self._devices[key]

@@ -525,12 +525,14 @@ def _check_supported(spec: RobotSpec) -> None:
 
 
 def _check_devices(sim: Simulation) -> None:
-    """Refuse devices that remember something or act by themselves."""
+    """Refuse devices that remember something, act by themselves, or change what others measure."""
     for table in sim.engine.tables.values():
         if table.optional or (len(table) and hasattr(table, "act") and not isinstance(table, Batteries)):
             raise ArgumentError(
                 f'robots: devices with a state of their own ("{table.name}") are not supported in Worlds; use Simulation'
             )
+    if sim._devices.is_distorted:
+        raise ArgumentError("robots: error models of range sensors are not supported in Worlds; use Simulation")
 
 
 def _sensors(specs: Sequence[RobotSpec], asked: Sequence[str] | None) -> list[tuple[str, int]]:
