@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,7 @@ from botyard.waits import telling
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from botyard.traffic.on_robots import RobotTraffic
     from botyard.traffic.outcome import Outcome
     from botyard.traffic.rules import Rules
     from botyard.traffic.task import Task
@@ -206,6 +208,12 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     metavar="FILE",
     help="Draw robots and sectors over time (.svg, .html, .png, .pdf; extra plots).",
 )
+@click.option(
+    "--record",
+    type=FILE,
+    metavar="FILE",
+    help="Record the run (.mcap), for botyard replay, render, export, and Foxglove.",
+)
 @click.option("--replay", type=FILE, metavar="FILE", help="Write a page (.html) that plays the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result without its events as JSON.")
 @max_read_option
@@ -237,6 +245,10 @@ def run(task: Path, **o: Any) -> int:
         from botyard.traffic.replay import write_replay
 
         write_replay(out, o["replay"], overwrite=o["force"])
+    if o["record"] is not None and o["on_robots"] is None:
+        from botyard.traffic.recorded import write_recording
+
+        write_recording(out, o["record"], overwrite=o["force"])
     return out.ending.exit_status
 
 
@@ -265,7 +277,7 @@ def _check_run(o: dict[str, Any]) -> None:
     from botyard.traffic.outcome import EVENTS_BEGIN
 
     for option, name in (("result", "result"), ("events", "events"), ("csv", "table"), ("sectors", "sectors"), ("gantt", "gantt"),
-                         ("replay", "replay")):  # fmt: skip
+                         ("replay", "replay"), ("record", "record")):  # fmt: skip
         begins = {"events": (EVENTS_BEGIN,), "csv": TABLES_BEGIN, "sectors": TABLES_BEGIN}.get(option, ())
         check_can_be_written(f"--{option}", o[name], force=o["force"], begins=begins)
     _check_chart("--gantt", o["gantt"])
@@ -296,13 +308,32 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
 
             sim = Simulation(seed=o["seed"])
             real = RobotTraffic(task, supervisor, sim, model=o["on_robots"], knows=o["knows"])
-            return real.run(o["time_limit"], progress)
+            if o["record"] is None:
+                return real.run(o["time_limit"], progress)
+            return _run_recorded(real, o, progress)
         if o["compat"]:
             steps = int(min(o["time_limit"] * 10, 10_000_000))
             old = CompatTraffic(task, supervisor, latency_steps=o["latency_steps"], grants=script, max_steps=steps)
             return old.run(progress)
         times = [(-1.0 if step < 0 else (step + 1) / 10, robot) for step, robot in script]
         return Traffic(task, supervisor, _made_rules(o), grants=times).run(progress)
+
+
+def _run_recorded(real: RobotTraffic, o: dict[str, Any], progress: Callable[[float, int], None]) -> Outcome:
+    """A run on robots, recorded as it goes."""
+    from botyard.traffic.recorded import note_of
+
+    try:
+        recording = real.sim.record(o["record"], overwrite=o["force"])
+    except OSError as error:
+        raise WorldError(f"{o['record']}: cannot be written: {error.strerror}") from None
+    with recording:
+        real.on_event = partial(note_of, recording)
+        out = real.run(o["time_limit"], progress)
+        recording.event("end of the run", out.describe())
+    if recording.error:
+        raise WorldError(f"{o['record']}: {recording.error}")
+    return out
 
 
 def _print_outcome(out: Outcome) -> None:

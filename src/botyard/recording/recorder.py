@@ -40,9 +40,11 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from botyard import arguments
 from botyard.engine.commands import SetVelocity
 from botyard.engine.snapshot import Snapshot
-from botyard.errors import NotNowError, StateError
+from botyard.errors import ArgumentError, NotNowError, StateError
+from botyard.names import is_name
 from botyard.protocols.ros_messages.types import types
 from botyard.recording import codec
 from botyard.recording.mcap import Attachment
@@ -76,6 +78,8 @@ MAX_STALL_SAVES: Final = 20
 """Most files that are written because robots stalled."""
 LOSS_WARNING_S: Final = 10.0
 """Least wall time between two warnings of what was left out."""
+OWN_EVENTS: Final = ("stall", "branch", "gap", "lost", "end")
+"""Events that the recorder writes."""
 MAX_LINE: Final = 1000
 """Characters of a line of the log that are recorded."""
 _SECRET: Final = re.compile(r"token|password|secret|key", re.IGNORECASE)
@@ -214,6 +218,17 @@ class Recorder:
 
         self._put_state()
         return self._writer.call(save)
+
+    def event(self, kind: str, text: str = "", **values: Any) -> None:
+        """See `botyard.sim.recordings.Recording.event`."""
+        if not is_name(kind) or kind in OWN_EVENTS:
+            raise ArgumentError(
+                f"kind: expected 1 to 64 printable characters, not one of {', '.join(OWN_EVENTS)}, found {arguments.found(kind)}"
+            )
+        try:
+            self._put_event(kind, text=str(text)[:MAX_LINE], **values)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"values: expected numbers, texts, lists and mappings of them: {error}") from None
 
     def packet(self, robot: str, session: int, order: int, from_client: bool, data: bytes) -> None:
         """Record bytes that have passed between a Pioneer client and a robot, see `/botyard/packets`."""

@@ -288,6 +288,8 @@ class _Maker:
             self._note(message.time / 1e9, "stall", f"{listed(robots)} {'stalls' if len(robots) == 1 else 'stall'}")
         elif what in ("lost", "gap"):
             self._note(message.time / 1e9, "warning", "the recorder had to leave something out")
+        elif isinstance(what, str) and isinstance(said.get("text"), str):  # of a program, or of traffic
+            self._note(message.time / 1e9, "event", shown(said["text"] or what, 200))
 
     def _stalls(self, name: str, time: float) -> bool:
         """Whether a robot that stalls is an event: it has not stalled lately."""

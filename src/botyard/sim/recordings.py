@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 
 class Recording(Protocol):
@@ -45,6 +45,25 @@ class Recording(Protocol):
         ------
         NotNowError
             The recording is written to a file as it goes, or has ended.
+        """
+        ...
+
+    def event(self, kind: str, text: str = "", **values: Any) -> None:
+        """Write an event of the program's own at the present time; it stands on the time line of ``botyard replay`` with its text.
+
+        Parameters
+        ----------
+        kind : str
+            What it is, 1 to 64 printable characters.
+        text : str
+            For people.
+        **values
+            What else there is to say of it: numbers, texts, lists and mappings of them.
+
+        Raises
+        ------
+        ArgumentError
+            `kind` is no such text, or a value cannot be written as JSON.
         """
         ...
 

@@ -130,6 +130,8 @@ class RobotTraffic:
         self.sim = sim or Simulation()
         self._by_odometry = knows == "odometry"
         self._answers: list[tuple[int, int]] = []
+        self.on_event: Callable[[float, int, int, int], None] = lambda _t, _robot, _kind, _sector: None
+        """Called for every event: time, s, robot, index in `KINDS`, sector (or other robot)."""
         self._rows: list[tuple[float, int, int, int]] = []
         self._collisions = 0
         self._standstill = 0.0
@@ -159,6 +161,7 @@ class RobotTraffic:
 
     def _emit(self, robot: int, kind: int, sector: int) -> None:
         self._rows.append((self.sim.time, robot, kind, sector))
+        self.on_event(self.sim.time, robot, kind, sector)
 
     # -- the run
 
