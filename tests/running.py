@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.waiting import PATIENCE
 
@@ -33,3 +34,13 @@ def running(*args: str) -> Iterator[tuple[subprocess.Popen[str], dict]]:
         if process.poll() is None:
             process.kill()
         process.communicate(timeout=PATIENCE)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs; one that nobody has waited for does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/status")
+    return not (status.exists() and "State:\tZ" in status.read_text())

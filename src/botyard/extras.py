@@ -64,10 +64,11 @@ def is_installed(extra: str) -> bool:
     KeyError
         There is no such extra.
     """
-    return all(_is_there(module) for module in EXTRAS[extra].modules)
+    return all(is_there(module) for module in EXTRAS[extra].modules)
 
 
-def _is_there(module: str) -> bool:
+def is_there(module: str) -> bool:
+    """Whether a module can be found; it is not imported. For uses that need but one module of an extra."""
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):  # ValueError: it was imported in an unusual way
@@ -124,4 +125,4 @@ def lacking(what: str, *extras: str) -> str:
     return f"{what} needs the extra {names}, which is not installed: {install_command(extras)}{remarks}"
 
 
-__all__ = ["EXTRAS", "Extra", "install_command", "is_installed", "lacking"]
+__all__ = ["EXTRAS", "Extra", "install_command", "is_installed", "is_there", "lacking"]

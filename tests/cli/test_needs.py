@@ -32,6 +32,7 @@ LINES: dict[str, tuple[str, ...]] = {
         "traffic run task.json --gantt x.svg --replay y.html --result r.json", "traffic gantt r.json",
         "traffic run task.json --gantt x.html",
     ),
+    "studies": ("study sobol.yaml", "study check sobol.yaml", "study report grid.yaml"),
     "zenoh": ("--nomap --zenoh --no-gui", "--nomap --zenoh-router --no-gui"),
     "traffic": ("traffic convert paths.svg out.json", "traffic convert graph.yaml out.json --route a,b"),
     "vda5050": ("traffic vda5050",),
@@ -79,6 +80,9 @@ def _own_modules(extra: str) -> list[str]:
 def test_every_missing_extra_is_named_before_anything_runs(tmp_path: Path) -> None:
     """One process, in which the modules of one extra after the other cannot be found."""
     generate("crossings", 3, 1).save(tmp_path / "task.json")
+    study = "study: 1\nrun: lab.py:drive\n"
+    (tmp_path / "sobol.yaml").write_text(study + "sample: {count: 2, method: sobol, values: {a: {uniform: [0, 1]}}}\n")
+    (tmp_path / "grid.yaml").write_text(study + "grid: {a: [1]}\n")
     plan = [(extra, _own_modules(extra), lines) for extra, lines in LINES.items()]
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED, json.dumps(plan)],

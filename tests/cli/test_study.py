@@ -12,7 +12,7 @@ import pytest
 
 from botyard.studies.rows import Folder
 from tests.cli.test_cli import call
-from tests.running import BOTYARD
+from tests.running import BOTYARD, is_running
 from tests.waiting import PATIENCE, wait
 
 LAB = """
@@ -133,14 +133,4 @@ def test_workers_end_when_the_study_is_killed(plan: Path) -> None:
         process.wait()
     pids = [int(path.name.partition("-")[2]) for path in plan.parent.glob("pid-*")]
     assert len(pids) == 2
-    wait(lambda: not any(map(_is_there, pids)))
-
-
-def _is_there(pid: int) -> bool:
-    """Whether a process runs; one that nobody has waited for does not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    status = Path(f"/proc/{pid}/status")
-    return not (status.exists() and "State:\tZ" in status.read_text())
+    wait(lambda: not any(map(is_running, pids)))

@@ -11,12 +11,15 @@ import msgspec
 import pytest
 
 from botyard.errors import CommandLineError
+from botyard.studies import table
 from botyard.studies.local import LocalStudy
 from botyard.studies.messages import Done
 from botyard.studies.plan import read_plan
 from botyard.studies.rows import Part, Row, read_rows
 from botyard.studies.study import Study
 from botyard.studies.table import write_csv
+from tests.running import is_running
+from tests.waiting import wait
 
 LAB = """
 import os, pathlib, signal, sys, time
@@ -102,15 +105,45 @@ def test_parquet_has_types_and_units(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [1, raises]}\nunits: {z: m}\n")
     study = study.carry_out(study.left(), 1)
-    table = parquet.read_table(study.write_table())
-    assert table.column("z").to_pylist() == [1 / 3, None]
-    assert table.schema.field("z").metadata == {b"unit": b"m"}
-    assert [str(table.schema.field(name).type) for name in ("x", "seed", "good", "z")] == [
+    read = parquet.read_table(study.write_table())
+    assert read.column("z").to_pylist() == [1 / 3, None]
+    assert read.schema.field("z").metadata == {b"unit": b"m"}
+    assert [str(read.schema.field(name).type) for name in ("x", "seed", "good", "z")] == [
         "string",
         "int64",
         "bool",
         "double",
     ]
+
+
+def test_without_pyarrow_the_table_is_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [1, =a, raises]}\nunits: {z: m}\n")
+    study = study.carry_out(study.left(), 1)
+    monkeypatch.setattr(table, "is_there", lambda module: module != "pyarrow")
+    path = study.write_table()
+    lines = [line.partition(",")[2] for line in path.read_text("utf-8").splitlines()]
+    assert path.name == "table.csv"
+    assert lines == [
+        "x,seed,status,error,y,z [m],good", f"1,1,ok,,1:1,{1 / 3},true", f"'=a,1,ok,,'=a:1,{1 / 3},true",
+        "raises,1,failed,ValueError: no way for 1,,,",
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(os.name == "nt", reason="process groups of POSIX")
+def test_a_program_ends_with_the_worker_that_is_killed(tmp_path: Path) -> None:
+    """The program, which has a session of its own, kills the worker that has started it, and would go on for ever."""
+    (tmp_path / "program.py").write_text(
+        "import os, pathlib, signal, time\npathlib.Path('pid').write_text(str(os.getpid()))\n"
+        "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(1000)\n"
+    )
+    text = (
+        f"program: {{command: [{sys.executable}, program.py], ready: [bob]}}\nrobots: {{bob: p3dx}}\nmeasures: [time]\n"
+    )
+    study = study_of(tmp_path, text + "limits: {simulated: 5, retries: 0}\n")
+    study = study.carry_out(study.left(), 1)
+    assert study.counts()["lost"] == 1
+    pid = int((tmp_path / "pid").read_text())
+    wait(lambda: not is_running(pid))
 
 
 def test_failures_are_rows_with_logs_and_the_worker_goes_on(tmp_path: Path) -> None:

@@ -231,8 +231,8 @@ def report(plan: Path, output: Path | None, page: Path | None, force: bool, max_
 
     study = _open(plan, output, max_read)
     page = page or study.folder.path / "report.html"
-    table = study.write_table()
     write_report(study, page, force=force)
+    table = study.write_table()
     click.echo(f"{page}, {table}: {len(study.runs) - study.counts()['left']} of {len(study.runs)} runs")
 
 

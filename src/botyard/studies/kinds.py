@@ -51,11 +51,14 @@ class Conditions:
         Limit of simulated time, s.
     worlds : dict
         Maps that were read.
+    started : callable
+        Called with the process id of each program that is started.
     """
 
     folder: Path
     simulated: float | None = None
     worlds: dict[str, World] = field(default_factory=dict)
+    started: Callable[[int], object] = lambda _pid: None
 
     def world(self, name: str) -> World:
         """A map, read once."""
@@ -266,7 +269,7 @@ def _program(setup: Setup, seed: int, conditions: Conditions, recording: Path | 
                 world.call(_watch, setup, world.truth)
                 since, reached = world.sim.time, False
                 command = with_ports(part.command, world.ports)
-                world.start(command, ready=part.ready, cwd=conditions.folder)
+                world.start(command, ready=part.ready, cwd=conditions.folder, started=conditions.started)
                 try:
                     world.run_until(_condition(setup.goal), deadline=conditions.simulated)
                     reached = setup.goal is not None

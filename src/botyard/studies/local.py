@@ -23,7 +23,7 @@ from typing import Final
 from botyard.errors import CommandLineError
 from botyard.interpreter import python_command
 from botyard.studies.keys import Run
-from botyard.studies.messages import Broken, Done, Group, Item, Job, Ready, decode_event, encode
+from botyard.studies.messages import Broken, Done, Event, Group, Item, Job, Ready, Started, decode_event, encode
 from botyard.studies.plan import Plan
 from botyard.studies.rows import Folder, Part, Row, Status
 from botyard.studies.worker import keep_log
@@ -58,6 +58,8 @@ class _Worker:
     timed_out: str = ""
     """Key of the run for whose sake it is being ended."""
     kill_at: float = math.inf
+    programs: list[int] = field(default_factory=list)
+    """Process groups that its run has started."""
     follower: threading.Thread | None = None
     """Reads its events."""
 
@@ -78,8 +80,18 @@ class _Worker:
         with contextlib.suppress(OSError):
             self.process.kill()
 
-
-Event = tuple[_Worker, Ready | Broken | Done | None]
+    def bury(self) -> None:
+        """It has ended: end what it has left behind, and close its pipes."""
+        if self.process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+        if self.follower is not None:
+            self.follower.join()
+        for pid in self.programs if os.name != "nt" else ():
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            self.log.unlink()
 
 
 class LocalStudy:
@@ -104,7 +116,7 @@ class LocalStudy:
         self._limits = plan.keys.limits
         self._session = folder.new_session()
         self._number = 0
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[tuple[_Worker, Event | None]] = queue.SimpleQueue()
         self._workers: list[_Worker] = []
         self._waiting: deque[Item] = deque()
         self._deaths: dict[str, int] = {}
@@ -197,9 +209,10 @@ class LocalStudy:
 
     # -- events
 
-    def _take(self, worker: _Worker, event: Ready | Broken | Done | None) -> None:
+    def _take(self, worker: _Worker, event: Event | None) -> None:
         if isinstance(event, Done):
             worker.items.popleft()
+            worker.programs.clear()
             worker.began = time.monotonic()
             self._mean_s = event.wall if not self._mean_s else 0.8 * self._mean_s + 0.2 * event.wall
             self._mean_s = max(self._mean_s, 1e-6)
@@ -207,6 +220,8 @@ class LocalStudy:
         elif isinstance(event, Ready):
             worker.is_ready = True
             self._start_failures = 0
+        elif isinstance(event, Started):
+            worker.programs.append(event.pid)
         elif isinstance(event, Broken):
             raise CommandLineError(f"{self._plan.path}: cannot be run: {event.text}")
         else:
@@ -216,23 +231,24 @@ class LocalStudy:
         """A worker has ended."""
         self._workers.remove(worker)
         status = worker.process.wait()
-        self._close(worker)
-        if not worker.is_ready:
-            self._start_failures += 1
-            if self._start_failures >= MAX_START_FAILURES:
-                raise CommandLineError(f"workers end before they begin ({_ending(status)}):\n{_last_lines(worker.log)}")
-        if worker.items:
-            item = worker.items.popleft()
-            if worker.timed_out == item.key:
-                self._write(item, worker, "timeout", f"it took more than {self._limits.wall:g} s of wall time")
-            elif worker.timed_out:  # it ended just in time, and its worker was ended all the same
-                worker.items.appendleft(item)
-            else:
-                self._died(item, worker, status)
-            self._waiting.extendleft(reversed(worker.items))
-            worker.items.clear()
-        with contextlib.suppress(OSError):
-            worker.log.unlink()
+        try:
+            if not worker.is_ready:
+                self._start_failures += 1
+                if self._start_failures >= MAX_START_FAILURES:
+                    text = _last_lines(worker.log)
+                    raise CommandLineError(f"workers end before they begin ({_ending(status)}):\n{text}")
+            if worker.items:
+                item = worker.items.popleft()
+                if worker.timed_out == item.key:
+                    self._write(item, worker, "timeout", f"it took more than {self._limits.wall:g} s of wall time")
+                elif worker.timed_out:  # that run ended just in time, and its worker was ended all the same
+                    worker.items.appendleft(item)
+                else:
+                    self._died(item, worker, status)
+                self._waiting.extendleft(reversed(worker.items))
+                worker.items.clear()
+        finally:
+            worker.bury()
 
     def _died(self, item: Item, worker: _Worker, status: int) -> None:
         self._deaths[item.key] = self._deaths.get(item.key, 0) + 1
@@ -263,20 +279,21 @@ class LocalStudy:
             except subprocess.TimeoutExpired:
                 worker.kill()
                 worker.process.wait()
-            self._close(worker)
-            with contextlib.suppress(OSError):
-                worker.log.unlink()
+            assert worker.follower is not None
+            worker.follower.join()
+        with contextlib.suppress(queue.Empty):
+            while True:  # programs that have been started, of which nobody has read yet
+                worker, event = self._events.get_nowait()
+                if isinstance(event, Started):
+                    worker.programs.append(event.pid)
+                elif isinstance(event, Done):
+                    worker.programs.clear()
+        for worker in self._workers:
+            worker.bury()
         self._workers.clear()
         if self._part is not None:
             self._part.close()
             self._part = None
-
-    def _close(self, worker: _Worker) -> None:
-        if worker.process.stdin is not None:
-            with contextlib.suppress(OSError):
-                worker.process.stdin.close()
-        if worker.follower is not None:
-            worker.follower.join()
 
 
 def _ending(status: int) -> str:

@@ -61,6 +61,12 @@ class Broken(msgspec.Struct, tag=True):
     text: str
 
 
+class Started(msgspec.Struct, tag=True):
+    """The run has started a program, which leads a process group of its own; it is ended should the worker die."""
+
+    pid: int
+
+
 class Done(msgspec.Struct, tag=True):
     """A run has ended, and its row is written; wall time in s."""
 
@@ -70,8 +76,22 @@ class Done(msgspec.Struct, tag=True):
     error: str = ""
 
 
+Event = Ready | Broken | Started | Done
+"""What a worker says."""
 encode = msgspec.json.Encoder().encode
 decode_order = msgspec.json.Decoder(Job | Group).decode
-decode_event = msgspec.json.Decoder(Ready | Broken | Done).decode
+decode_event = msgspec.json.Decoder(Event).decode
 
-__all__ = ["Broken", "Done", "Group", "Item", "Job", "Ready", "decode_event", "decode_order", "encode"]
+__all__ = [
+    "Broken",
+    "Done",
+    "Event",
+    "Group",
+    "Item",
+    "Job",
+    "Ready",
+    "Started",
+    "decode_event",
+    "decode_order",
+    "encode",
+]

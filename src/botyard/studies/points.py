@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import itertools
 from collections.abc import Iterator
 from typing import Any
 
 from botyard.elementary import exp, log
 from botyard.errors import CommandLineError
-from botyard.extras import lacking
+from botyard.extras import is_there, lacking
 from botyard.studies.plan import Plan, RangeKeys, SampleKeys
 
 
@@ -50,7 +49,7 @@ def _uniform(text: str) -> float:
 
 def _sobol(sample: SampleKeys) -> list[list[float]]:
     """The first points of a scrambled Sobol sequence (Owen; SciPy's `scipy.stats.qmc.Sobol`)."""
-    if importlib.util.find_spec("scipy") is None:
+    if not is_there("scipy"):
         raise CommandLineError(lacking("sample.method: sobol", "studies"))
     import numpy as np
     from scipy.stats import qmc

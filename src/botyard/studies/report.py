@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import importlib.util
 import io
 import itertools
 import math
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from botyard.errors import CommandLineError
-from botyard.extras import lacking
+from botyard.extras import is_there, lacking
 from botyard.names import shown
 from botyard.safefile import MARK, write_text
 from botyard.studies.statistics import Interval
@@ -53,7 +52,7 @@ def write_report(study: Study, path: Path, *, force: bool = False) -> None:
     OSError
         It cannot be written.
     """
-    if importlib.util.find_spec("matplotlib") is None:
+    if not is_there("matplotlib"):
         raise CommandLineError(lacking("a report", "studies"))
     table = study.table()
     write_text(path, _page(study, table), force=force)

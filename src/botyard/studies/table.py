@@ -6,7 +6,6 @@ It holds nothing that differs between two executions of the same runs: no wall t
 from __future__ import annotations
 
 import csv
-import importlib.util
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from botyard.extras import is_there
 from botyard.safefile import replacing
 from botyard.studies.keys import Run
 from botyard.studies.plan import SEED, Plan
@@ -90,7 +90,7 @@ def write_table(table: Table, plan: Plan, folder: Path) -> Path:
 
     One that is there is replaced (`Folder.check_table` looks before the first run). OSError: it cannot be written.
     """
-    if importlib.util.find_spec("pyarrow") is None:
+    if not is_there("pyarrow"):
         return write_csv(table, folder / "table.csv")
     import pyarrow as pa
     import pyarrow.parquet

@@ -25,7 +25,7 @@ from typing import Any, Final
 from botyard.codeload import load_named
 from botyard.model.filetables import checked
 from botyard.studies.kinds import Conditions, SimulatedTimeError, carry_out
-from botyard.studies.messages import Broken, Done, Group, Item, Job, Ready, decode_order, encode
+from botyard.studies.messages import Broken, Done, Event, Group, Item, Job, Ready, Started, decode_order, encode
 from botyard.studies.plan import SEED
 from botyard.studies.rows import Folder, Part, Row, Status
 from botyard.studies.setups import Setup, filled, names_in
@@ -87,7 +87,7 @@ class _Worker:
     def __init__(self, job: Job, events: int) -> None:
         self._job, self._events = job, events
         self._results = Folder(Path(job.results))
-        self._conditions = Conditions(Path(job.folder), job.simulated)
+        self._conditions = Conditions(Path(job.folder), job.simulated, started=lambda pid: self._tell(Started(pid)))
         self._log = os.open(job.log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         os.dup2(self._log, 1)
         os.dup2(self._log, 2)
@@ -157,7 +157,7 @@ class _Worker:
             key=item.key, status=status, result=result, error=text, wall=wall, values=item.values, seed=item.seed
         )  # fmt: skip
 
-    def _tell(self, event: Ready | Broken | Done) -> None:
+    def _tell(self, event: Event) -> None:
         data = memoryview(encode(event) + b"\n")
         while data:
             data = data[os.write(self._events, data) :]

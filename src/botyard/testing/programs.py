@@ -47,6 +47,11 @@ class Program:
             )  # fmt: skip
 
     @property
+    def pid(self) -> int:
+        """Its process id, and where there are such that of its process group."""
+        return self._process.pid
+
+    @property
     def status(self) -> int | None:
         """Exit status; None while it runs. Negative: it was ended by that signal."""
         return self._process.poll()

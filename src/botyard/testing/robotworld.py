@@ -218,6 +218,7 @@ class RobotWorld:
         env: Mapping[str, str] = {},
         cwd: str | Path | None = None,
         timeout: float = CONNECT_TIMEOUT_S,
+        started: Callable[[int], object] = lambda _pid: None,
     ) -> Program:
         """Start a program, and wait until it has connected; time stands still meanwhile.
 
@@ -234,6 +235,8 @@ class RobotWorld:
             Its working folder.
         timeout : float
             It has so much wall time, s.
+        started : callable
+            Called with its process id, before it is waited for.
 
         Raises
         ------
@@ -246,6 +249,7 @@ class RobotWorld:
         log = self._folder / f"program-{len(self.programs) + 1}.log"
         program = Program(words, log, {**self.env, **env}, None if cwd is None else Path(cwd))
         self.programs.append(program)
+        started(program.pid)
         if ready is None:
             ready = [name for name, port in self.ports.items() if any(str(port) in _numbers(word) for word in words)]
         if callable(ready):
