@@ -1,6 +1,8 @@
 """Studies: runs a minute on 1 and 2 workers against plain multiprocessing, overhead of a run, resuming 100,000 rows.
 
 Both start new interpreters for the same function, and their start is counted. They are measured in turns; figures are medians.
+Ratios of runs that compute mean something on a quiet machine only: each worker is a session of its own, to which
+Linux (sched_autogroup) may give more of a busy processor than to the processes of a pool. Runs that sleep show what handing out costs.
 """
 
 from __future__ import annotations
