@@ -23,9 +23,11 @@ def test_the_script(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(CODE) == 2
+    assert len(CODE) == 3
     for code in CODE:
         exec(compile(code, "docs/howto/python.md", "exec"), {})
-    first, second = capsys.readouterr().out.splitlines()
+    first, second, then, back = capsys.readouterr().out.splitlines()
     assert re.match(r"Address\(host='127.0.0.1', port=\d+\) http://127.0.0.1:\d+/#token=", first)
     assert second.startswith("1.0 WorldPose(x=0.1"), second
+    assert then.startswith("WorldPose(x=10.") and then.count("WorldPose") == 2, then
+    assert re.match(r"2\.0 WorldPose\(x=10\.", back), back

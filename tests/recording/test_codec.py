@@ -234,7 +234,9 @@ WORLDS = sorted(
     str(p.relative_to(ROOT))
     for folder in ("src/botyard/maps", "examples")
     for p in (ROOT / folder).rglob("*")
-    if p.suffix in (".map", ".world", ".yaml", ".png") and p.parent.name not in ("nav2", "ros1", "ros2", "robot_ci")
+    if p.suffix in (".map", ".world", ".yaml", ".png")
+    and p.parent.name not in ("nav2", "ros1", "ros2")
+    and p.name not in ("workflow.yaml", "plan.yaml")
 )
 
 

@@ -174,10 +174,13 @@ def test_messages_that_are_too_long(served: Running) -> None:
         assert (told["op"], told["level"]) == ("status", "error") and f"at most {MAX_MESSAGE} bytes" in told["msg"]
         one.send(json.dumps({"op": "call_service", "service": "/rosapi/get_time"}))
         assert json.loads(one.recv(PATIENCE))["result"] is True
-        one.send("x" * (MAX_FRAME + 1))
-        with pytest.raises(ConnectionClosed) as ended:
+        with pytest.raises(ConnectionClosed) as ended:  # noqa: PT012 - the server reads no more of it, perhaps while it is still sent
+            one.send("x" * (MAX_FRAME + 1))
             one.recv(PATIENCE)
-        assert ended.value.rcvd is not None and ended.value.rcvd.code == 1009
+        assert ended.value.rcvd is None or ended.value.rcvd.code == 1009
+    with connect(url(served)) as other:
+        other.send(json.dumps({"op": "call_service", "service": "/rosapi/get_time"}))
+        assert json.loads(other.recv(PATIENCE))["result"] is True
 
 
 def test_goals_of_a_client_that_goes_are_cancelled(served: Running) -> None:

@@ -16,7 +16,7 @@ from tests.servers.rtps_churn import Tally, come_and_go
 SECONDS = float(os.environ.get("BOTYARD_CHURN_S", "20"))
 LEASE_S = 6.0
 OF_OTHERS = (
-    "peers", "endpoints", "reader proxies", "writer proxies", "routes", "places", "busy", "queued", "asking", "waiting", "assemblies",
+    "peers", "endpoints", "reader proxies", "writer proxies", "routes", "destinations", "busy", "queued", "asking", "waiting", "assemblies",
     "held",
 )  # fmt: skip
 

@@ -16,7 +16,7 @@ from botyard.formats.budget import Budget
 from botyard.model.rosmessages import CLOUDS, SCAN
 from botyard.names import shown
 from botyard.pictures.files import save_picture
-from botyard.pictures.movies import FPS_LIMITS, MAX_FRAMES, SUFFIXES, check_movie, writing_movie
+from botyard.pictures.movies import FPS_LIMITS, MAX_FRAMES, SUFFIXES, check_frame, check_movie, writing_movie
 from botyard.pictures.options import PictureOptions
 from botyard.pictures.painter import Painter
 from botyard.pictures.still import take
@@ -97,7 +97,7 @@ class Camera:
         assert film.fps is not None
         self._scans = picture.scans
         self._trail_s = picture.trails
-        self._painter = Painter(picture)
+        self._painter = Painter(picture, check_frame)  # before it is drawn: a large one takes gigabytes
         self._film, self._emit = film, emit
         self._period = film.speed / film.fps
         self._begin = film.begin

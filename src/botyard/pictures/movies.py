@@ -47,6 +47,12 @@ class Movie(Protocol):
         ...
 
 
+def check_frame(width: int, height: int) -> None:
+    """Raise WorldError if a frame of this size, pixels, is too large for a movie."""
+    if width * height > MAX_FRAME_PIXELS:
+        raise WorldError(f"a frame of a movie has at most {MAX_FRAME_PIXELS} pixels, found {width} × {height}")
+
+
 def check_movie(path: StrPath, fps: float) -> None:
     """Check that a movie can be written.
 
@@ -114,10 +120,8 @@ class _Checked:
         self._count += 1
         if self._count > MAX_FRAMES:
             raise WorldError(f"a movie has at most {MAX_FRAMES} frames: take fewer a second, or a part of the time")
-        if self._size is None and image.width * image.height > MAX_FRAME_PIXELS:
-            raise WorldError(
-                f"a frame of a movie has at most {MAX_FRAME_PIXELS} pixels, found {image.width} × {image.height}"
-            )
+        if self._size is None:
+            check_frame(image.width, image.height)
         self._size = self._size or image.size
         if image.size != self._size:
             raise WorldError(f"all frames have one size, {self._size}, found {image.size}")
@@ -287,4 +291,13 @@ class _Mp4:
         self._container.close()
 
 
-__all__ = ["FPS_LIMITS", "MAX_FRAMES", "MAX_FRAME_PIXELS", "SUFFIXES", "Movie", "check_movie", "writing_movie"]
+__all__ = [
+    "FPS_LIMITS",
+    "MAX_FRAMES",
+    "MAX_FRAME_PIXELS",
+    "SUFFIXES",
+    "Movie",
+    "check_frame",
+    "check_movie",
+    "writing_movie",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any, Final
@@ -51,10 +51,15 @@ class Painter:
     ----------
     options : PictureOptions
         What they show. A view that follows nobody is that of the first moment for all of them.
+    check : callable
+        Called with width and height before a picture is drawn, pixels; what it raises, `draw` raises.
     """
 
-    def __init__(self, options: PictureOptions) -> None:
+    def __init__(
+        self, options: PictureOptions, check: Callable[[int, int], None] = lambda _width, _height: None
+    ) -> None:
         self._options = options
+        self._check = check
         self._theme = theme(options.theme)
         self._trails = Trails(options.trails)
         self._view: View | None = None
@@ -84,6 +89,7 @@ class Painter:
             still = _one_color_each(still)
         self.see(still)
         view = self._view = self._view_of(still)
+        self._check(view.width, view.height)
         chart, dx, dy = self._chart(still.scene, view)
         part = (dx, dy, dx + view.width, dy + view.height)
         image = chart.ground.crop(part)
