@@ -47,7 +47,7 @@ class _Batch:
         self._sets = [self._arrays(n) for _ in range(1 if copy else 2)]
         self._turn = 0
         self.everyone: I8 = np.arange(n)
-        self._is_fresh = True
+        self.has_begun = False
 
     def _arrays(self, n: int) -> tuple[F4, NDArray[np.float64], B1, B1]:
         shape = self.observation_space.shape
@@ -66,9 +66,12 @@ class _Batch:
         """Begin episodes in some worlds."""
         self.worlds.reset(chosen, seeds=seeds, poses=self.task.poses)
         self.task.on_reset(self.worlds, chosen, EpisodeDraws(self.worlds, chosen))
+        self.has_begun = True
 
     def act(self, actions: ArrayLike) -> None:
-        """Take the actions of a step."""
+        """Take the actions of a step. ResetNeeded: no episode has begun yet."""
+        if not self.has_begun:
+            raise gymnasium.error.ResetNeeded("call reset() before step()")
         given = np.asarray(actions, np.float32)
         wanted = (len(self.worlds), *self.action_space.shape)
         if given.shape != wanted:
@@ -83,7 +86,23 @@ class _Batch:
         return np.asarray(image.convert("RGB"))
 
 
-class VectorEnvironment(gymnasium.vector.VectorEnv[Any, Any, Any]):
+class _OfBatch:
+    """What both kinds of environments show of their batch."""
+
+    _batch: _Batch
+
+    @property
+    def worlds(self) -> Worlds:
+        """The worlds; of a single environment `Worlds` of one."""
+        return self._batch.worlds
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return self._batch.task
+
+
+class VectorEnvironment(_OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
     """Many worlds as one environment of Gymnasium.
 
     Parameters
@@ -131,26 +150,13 @@ class VectorEnvironment(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.num_envs = arguments.whole(num_envs, "num_envs", low=1)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
-        self.render_mode = render_mode
-        if render_mode not in (None, "rgb_array"):
-            raise ArgumentError(f'render_mode: expected rgb_array or None, found "{render_mode}"')
+        self.render_mode = _checked_mode(render_mode)
         self._batch = _Batch(find_task(task, **options), self.num_envs, threads, copy, seed=1)
         self.single_observation_space = self._batch.observation_space
         self.single_action_space = self._batch.action_space
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, self.num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, self.num_envs)
         self._ended: B1 = np.zeros(self.num_envs, np.bool_)
-        self._has_begun = False
-
-    @property
-    def worlds(self) -> Worlds:
-        """The worlds."""
-        return self._batch.worlds
-
-    @property
-    def task(self) -> Task:
-        """The task."""
-        return self._batch.task
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -181,11 +187,10 @@ class VectorEnvironment(gymnasium.vector.VectorEnv[Any, Any, Any]):
                     f"reset_mask: expected {n} bools of which one is True, found {arguments.found(mask)}"
                 )
             chosen = np.flatnonzero(mask)
-        if seed is None and not self._has_begun:
+        if seed is None and not self._batch.has_begun:
             seed = int(self.np_random.integers(MAX_SEED))
         seeds = None if seed is None else _seeds_of(seed, n, batch.worlds.seeds)[chosen]
         batch.begin(chosen, seeds)
-        self._has_begun = True
         self._ended[chosen] = False
         observed, *_ = batch.next_set()
         self.task.observe(self.worlds, observed)
@@ -194,8 +199,6 @@ class VectorEnvironment(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Advance all worlds by a step; see `autoreset_mode` for those whose episode has ended."""
         batch, worlds, task = self._batch, self.worlds, self.task
-        if not self._has_begun:
-            raise gymnasium.error.ResetNeeded("call reset() before step()")
         observed, rewards, terminated, truncated = batch.next_set()
         batch.act(actions)
         begun = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else None
@@ -240,7 +243,7 @@ class VectorEnvironment(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.worlds.close()
 
 
-class Environment(gymnasium.Env[Any, Any]):
+class Environment(_OfBatch, gymnasium.Env[Any, Any]):
     """One world as an environment of Gymnasium.
 
     Parameters
@@ -266,29 +269,15 @@ class Environment(gymnasium.Env[Any, Any]):
     def __init__(
         self, task: str | Task | type[Task] = "Navigate", *, render_mode: str | None = None, **options: Any
     ) -> None:
-        if render_mode not in (None, "rgb_array"):
-            raise ArgumentError(f'render_mode: expected rgb_array or None, found "{render_mode}"')
-        self.render_mode = render_mode
+        self.render_mode = _checked_mode(render_mode)
         self._batch = _Batch(find_task(task, **options), 1, 1, copy=True, seed=1)
         self.observation_space, self.action_space = self._batch.observation_space, self._batch.action_space
-        self._has_begun = False
-
-    @property
-    def worlds(self) -> Worlds:
-        """The world, as `Worlds` of one."""
-        return self._batch.worlds
-
-    @property
-    def task(self) -> Task:
-        """The task."""
-        return self._batch.task
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode: the first one of a seed, or the next one. The first time, a seed is drawn."""
         super().reset(seed=seed)
-        if seed is None and not self._has_begun:
+        if seed is None and not self._batch.has_begun:
             seed = int(self.np_random.integers(MAX_SEED))
-        self._has_begun = True
         batch = self._batch
         batch.begin(batch.everyone, None if seed is None else _row_of_seeds(seed, 1))
         observed, *_ = batch.next_set()
@@ -298,8 +287,6 @@ class Environment(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Advance the world by a step."""
         batch, worlds, task = self._batch, self.worlds, self.task
-        if not self._has_begun:
-            raise gymnasium.error.ResetNeeded("call reset() before step()")
         observed, rewards, terminated, truncated = batch.next_set()
         batch.act(np.asarray(action, np.float32)[None])
         worlds.step()
@@ -318,6 +305,13 @@ class Environment(gymnasium.Env[Any, Any]):
     def close(self) -> None:
         """End the threads."""
         self.worlds.close()
+
+
+def _checked_mode(render_mode: str | None) -> str | None:
+    """A render mode. ArgumentError: there is none of that name."""
+    if render_mode not in (None, "rgb_array"):
+        raise ArgumentError(f'render_mode: expected rgb_array or None, found "{render_mode}"')
+    return render_mode
 
 
 def _row_of_seeds(seed: int, n: int) -> NDArray[np.uint64]:

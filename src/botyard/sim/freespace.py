@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard import arguments
 from botyard.engine.batch import Spaces
 from botyard.engine.build import starts_of
 from botyard.engine.kernels.freespace import label_regions, mark_near_walls
@@ -119,4 +120,9 @@ def _runs(cells: I8) -> tuple[I4, I8]:
     return cells[before].astype(np.int32), before
 
 
-__all__ = ["FreeSpace", "free_space", "spaces_of"]
+def checked_clearance(value: object) -> float:
+    """A distance between places, m. ArgumentError: it is none."""
+    return arguments.number(value, "clearance", low=0.0, high=1000.0, unit="m")
+
+
+__all__ = ["FreeSpace", "checked_clearance", "free_space", "spaces_of"]

@@ -32,9 +32,10 @@ from botyard.model.scene import Scene
 from botyard.names import MAX_NAME, body_name, check_name
 from botyard.sim.bodies import Bodies
 from botyard.sim.doubts import doubtful_map, doubtful_places, to_warnings
+from botyard.sim.freespace import checked_clearance
 from botyard.sim.journal import AddBox, AddRobots, RemoveBox, RemoveRobots, ReplaceScene, Unserve
 from botyard.sim.placement import FreePlaces, on_trial
-from botyard.sim.probing import MAX_RANGE, Probe, checked_clearance
+from botyard.sim.probing import MAX_RANGE, Probe
 from botyard.sim.programs import Programs
 from botyard.sim.robot import R, Robots
 

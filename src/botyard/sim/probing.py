@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from botyard import arguments
 from botyard.engine.batch import MAX_COORDINATE, cast_rays
 from botyard.engine.layout import F8, U8
 from botyard.engine.rng import stream_keys, uniform
@@ -133,9 +132,4 @@ class Probe:
         return ranges.reshape(shape)
 
 
-def checked_clearance(value: object) -> float:
-    """A distance between places, m. ArgumentError: it is none."""
-    return arguments.number(value, "clearance", low=0.0, high=1000.0, unit="m")
-
-
-__all__ = ["MAX_RANGE", "Probe", "checked_clearance"]
+__all__ = ["MAX_RANGE", "Probe"]

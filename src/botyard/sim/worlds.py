@@ -40,6 +40,7 @@ from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
 from botyard.model.robot import RobotSpec
 from botyard.sim.batch import SENSOR, Batch, Plan
+from botyard.sim.freespace import checked_clearance
 from botyard.sim.simulation import MAX_THREADS, Simulation
 from botyard.sim.worldmaps import Maps, Scenes
 
@@ -383,7 +384,7 @@ class Worlds(Handle):
             A parameter is wrong, or there is no room.
         """
         chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
-        clearance = arguments.number(clearance, "clearance", low=0.0, high=1000.0, unit="m")
+        clearance = checked_clearance(clearance)
         return self._sampled(chosen, clearance, reachable=arguments.flag(reachable, "reachable"))
 
     def _sampled(self, chosen: I8, clearance: float, *, reachable: bool) -> F8:
