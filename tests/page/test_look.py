@@ -271,6 +271,11 @@ def test_missing_models_are_asked_about_and_end_it_when_refused(browser: Browser
             one.tab.keyboard.press(key)
         expect(dialog).to_be_visible()
         assert one.js("__sim.selection.names.length") == 0
+        # nor in the moment in which the browser has closed it and it has not come back
+        key = "new KeyboardEvent('keydown', {key: 'a', ctrlKey: true})"
+        script = f"(document.querySelector('dialog').close(), dispatchEvent({key}), __sim.selection.names.length)"
+        assert one.js(script) == 0
+        expect(dialog).to_be_visible()
         one.tab.reload()
         one.button("End").click()
         assert process.wait(PATIENCE) == 234
