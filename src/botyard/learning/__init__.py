@@ -13,17 +13,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from botyard.learning.catalog import TASKS
+
 if TYPE_CHECKING:
     from botyard.learning.environments import Environment, VectorEnvironment
-    from botyard.learning.tasks import EpisodeDraws, Navigate, Task
+    from botyard.learning.tasks.base import EpisodeDraws, Task
+    from botyard.learning.tasks.navigate import Navigate
 
 _MODULE_OF = {
     "Environment": "environments",
-    "EpisodeDraws": "tasks",
-    "Navigate": "tasks",
-    "Task": "tasks",
+    "EpisodeDraws": "tasks.base",
+    "Task": "tasks.base",
     "VectorEnvironment": "environments",
-}
+} | {name: f"tasks.{module}" for name, module in TASKS.items()}
 
 __all__ = ["Environment", "EpisodeDraws", "Navigate", "Task", "VectorEnvironment", "register"]
 
@@ -32,7 +34,7 @@ def register() -> None:
     """Register the environments with Gymnasium; nothing happens to those that are registered."""
     import gymnasium
 
-    for name in ("Navigate",):
+    for name in TASKS:
         if f"botyard/{name}-v0" not in gymnasium.registry:
             gymnasium.register(
                 f"botyard/{name}-v0",

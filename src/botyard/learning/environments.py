@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments
 from botyard.errors import ArgumentError
-from botyard.learning.tasks import B1, F4, I8, EpisodeDraws, Task, find_task
+from botyard.learning.catalog import find_task
+from botyard.learning.tasks.base import B1, F4, I8, EpisodeDraws, Task
 from botyard.sim.worlds import Worlds
 
 PICTURE_PIXELS: Final = 480

@@ -1,0 +1,42 @@
+"""The tasks of this package by their names."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+from botyard.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from botyard.learning.tasks.base import Task
+
+TASKS: Final = {"Navigate": "navigate"}
+"""Modules of `botyard.learning.tasks` by the classes of tasks in them. Gymnasium has these as ``botyard/NAME-v0``."""
+
+
+def find_task(task: str | Task | type[Task], **options: Any) -> Task:
+    """A task by its name, of a class, or the task itself.
+
+    Raises
+    ------
+    ArgumentError
+        There is none of that name; a task itself takes no options.
+    """
+    from botyard.learning.tasks.base import Task
+
+    if isinstance(task, Task):
+        if options:
+            raise ArgumentError(
+                f"{', '.join(options)}: options are for the name or the class of a task, not for a task itself"
+            )
+        return task
+    kind: Any = task
+    if isinstance(task, str) and task in TASKS:
+        kind = getattr(importlib.import_module(f"botyard.learning.tasks.{TASKS[task]}"), task)
+    if not (isinstance(kind, type) and issubclass(kind, Task)):
+        raise ArgumentError(f"task: expected one of {', '.join(TASKS)}, a Task or a class of them, found {task!r}")
+    made: Task = kind(**options)
+    return made
+
+
+__all__ = ["TASKS", "find_task"]

@@ -1,0 +1,1 @@
+"""Tasks, one in each file; `botyard.learning.catalog` has their names."""

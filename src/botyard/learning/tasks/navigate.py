@@ -1,0 +1,135 @@
+"""Navigate: drive to a goal among walls, by lidar."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard import elementwise
+from botyard.errors import ArgumentError
+from botyard.learning.tasks.base import B1, F4, F8, I8, EpisodeDraws, Task
+from botyard.learning.tasks.robots import clutter, lidar_robot
+from botyard.model.robot import RobotSpec
+from botyard.sim.worldmaps import Scenes
+from botyard.sim.worlds import Worlds
+
+
+class Navigate(Task):
+    """Drive to a goal among walls, by lidar.
+
+    Observation, float32: ranges divided by the lidar's range; distance of the goal divided by 10 m, at most 1; cosine and sine of its
+    bearing; velocities forward and of rotation as shares of the greatest. Action: the same two velocities, −1 … 1. The reward is the
+    progress towards the goal, m, 5 more at the goal and 5 less at an obstacle, and 0.01 less for each step. An episode ends at the goal and
+    at an obstacle; ``success`` in infos says which. The goal is known exactly, the way to it is not.
+
+    Parameters
+    ----------
+    rays : int
+        Rays of the lidar.
+    maps : int
+        Number of different maps.
+    goal_m : float
+        Distance at which the goal is reached, m.
+    robot : RobotSpec, optional
+        Another robot with one laser.
+    scenes : Scenes, optional
+        Other maps.
+    max_steps : int
+        Steps of an episode.
+    """
+
+    GOAL_REWARD: ClassVar[float] = 5.0
+    STEP_COST: ClassVar[float] = 0.01
+    FAR_M: ClassVar[float] = 10.0
+
+    def __init__(
+        self,
+        *,
+        rays: int = 181,
+        maps: int = 32,
+        goal_m: float = 0.5,
+        robot: RobotSpec | None = None,
+        scenes: Scenes | None = None,
+        max_steps: int = 300,
+    ) -> None:
+        spec = lidar_robot(rays) if robot is None else robot
+        if not spec.lasers:
+            raise ArgumentError(f"robot: expected one with a laser, found {spec.name}")
+        self.robots = (spec,)
+        self.scenes = [clutter(k) for k in range(maps)] if scenes is None else scenes
+        self.max_steps, self.goal_m = max_steps, goal_m
+        self._range = spec.lasers[0].range_max
+        speed = spec.limits.max_speed
+        self._speed = np.array([speed.x, speed.a])
+        self.sensors = ("laser",)
+
+    def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
+        """See the class."""
+        rays = w.ranges.shape[2]
+        low, high = np.zeros(rays + 5, np.float32), np.ones(rays + 5, np.float32)
+        low[rays + 1 :] = -1.0
+        low[rays + 3 :], high[rays + 3 :] = -2.0, 2.0
+        return low, high
+
+    def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
+        """Shares of the greatest velocities."""
+        return -np.ones(2, np.float32), np.ones(2, np.float32)
+
+    def begin(self, w: Worlds) -> None:
+        """Make the arrays of goals."""
+        n = len(w)
+        self.goals: F8 = np.zeros((n, 2))
+        self._far: F8 = np.zeros(n)
+        self._before: F8 = np.zeros(n)
+        self._to: F8 = np.zeros((n, 2))
+
+    def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
+        """Choose goals."""
+        self.goals[mask] = w.sample_free(mask)[:, 0, :2]
+        self._look(w)
+
+    def _look(self, w: Worlds) -> None:
+        np.subtract(self.goals, w.pose[:, 0, :2], out=self._to)
+        self._far = np.sqrt(self._to[:, 0] * self._to[:, 0] + self._to[:, 1] * self._to[:, 1])
+
+    def act(self, w: Worlds, actions: NDArray[Any]) -> None:
+        """Take velocities."""
+        w.command[:, 0, 0] = actions[:, 0] * self._speed[0]
+        w.command[:, 0, 2] = actions[:, 1] * self._speed[1]
+        self._before = self._far
+
+    def reward(self, w: Worlds, out: F8) -> None:
+        """Progress, the goal, obstacles, the step."""
+        self._look(w)
+        hit = w.contact[:, 0] != 0
+        at_goal = self._far < self.goal_m
+        out[:] = (
+            self._before - self._far + self.GOAL_REWARD * at_goal - self.GOAL_REWARD * (hit & ~at_goal) - self.STEP_COST
+        )
+
+    def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
+        """At the goal or at an obstacle; after `max_steps`."""
+        terminated[:] = (w.contact[:, 0] != 0) | (self._far < self.goal_m)
+        truncated[:] = ~terminated & (w.tick >= self.max_steps)
+
+    def observe(self, w: Worlds, out: F4) -> None:
+        """See the class."""
+        rays = w.ranges.shape[2]
+        np.divide(w.ranges[:, 0], np.float32(self._range), out=out[:, :rays])
+        np.minimum(out[:, :rays], 1.0, out=out[:, :rays])
+        out[:, rays] = np.minimum(self._far / self.FAR_M, 1.0)
+        c, s = elementwise.cosine_sine(w.pose[:, 0, 2])
+        far = np.maximum(self._far, 1e-9)
+        out[:, rays + 1] = (c * self._to[:, 0] + s * self._to[:, 1]) / far
+        out[:, rays + 2] = (c * self._to[:, 1] - s * self._to[:, 0]) / far
+        out[:, rays + 3] = w.vel[:, 0, 0] / self._speed[0]
+        out[:, rays + 4] = w.vel[:, 0, 2] / self._speed[1]
+
+    def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
+        """``success``: whether it is at the goal; ``distance`` of the goal, m."""
+        return {"success": self._far < self.goal_m, "distance": self._far.copy()}
+
+
+__all__ = ["Navigate"]
