@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -384,3 +385,21 @@ def test_worlds_need_little_memory_and_share_grids() -> None:
     per_world = worlds.state.shape[1] + worlds._batch._derived.bytes.shape[1] + 8 * worlds._batch._table.words.shape[1]
     assert per_world < 10_000
     assert len(worlds._batch._grids) == 1
+
+
+def test_starts_by_a_function_of_the_seeds_of_episodes() -> None:
+    """It gets the seeds that the new episodes have, and of chosen worlds alone."""
+    worlds = botyard.Worlds(botyard.Scene(), "p3dx", 3, seeds=[5, 6, 7])
+    asked: list[Any] = []
+
+    def starts(seeds: Any) -> Any:
+        asked.append(seeds)
+        return np.stack([np.full((len(seeds), 1), 2.0), seeds[:, None] % 7 * 1.0, np.zeros((len(seeds), 1))], axis=-1)
+
+    worlds.reset(poses=starts)
+    worlds.reset([0, 2], poses=starts)
+    assert asked[1].tolist() == worlds.seeds[[0, 2]].tolist() and asked[0][1] == worlds.seeds[1]
+    assert worlds.pose[:, 0, 0].tolist() == [2.0] * 3 and worlds.pose[:, 0, 1].tolist() == (worlds.seeds % 7).tolist()
+    with pytest.raises(ArgumentError, match="poses"):
+        worlds.reset(poses=lambda seeds: "anywhere")
+    assert worlds.episode.tolist() == [2, 1, 2], "a refused reset begins nothing"

@@ -17,17 +17,26 @@ from botyard.learning.catalog import TASKS
 
 if TYPE_CHECKING:
     from botyard.learning.environments import Environment, VectorEnvironment
-    from botyard.learning.tasks.base import EpisodeDraws, Task
+    from botyard.learning.tasks.base import EpisodeDraws, Task, TeamTask
+    from botyard.learning.tasks.coverage import Coverage
+    from botyard.learning.tasks.dock import Dock
+    from botyard.learning.tasks.exchange import Exchange
+    from botyard.learning.tasks.follow import Follow
+    from botyard.learning.tasks.formation import Formation
     from botyard.learning.tasks.navigate import Navigate
 
 _MODULE_OF = {
     "Environment": "environments",
     "EpisodeDraws": "tasks.base",
     "Task": "tasks.base",
+    "TeamTask": "tasks.base",
     "VectorEnvironment": "environments",
 } | {name: f"tasks.{module}" for name, module in TASKS.items()}
 
-__all__ = ["Environment", "EpisodeDraws", "Navigate", "Task", "VectorEnvironment", "register"]
+__all__ = [
+    "Coverage", "Dock", "Environment", "EpisodeDraws", "Exchange", "Follow", "Formation", "Navigate", "Task", "TeamTask",
+    "VectorEnvironment", "register",
+]  # fmt: skip
 
 
 def register() -> None:

@@ -10,7 +10,14 @@ from botyard.errors import ArgumentError
 if TYPE_CHECKING:
     from botyard.learning.tasks.base import Task
 
-TASKS: Final = {"Navigate": "navigate"}
+TASKS: Final = {
+    "Coverage": "coverage",
+    "Dock": "dock",
+    "Exchange": "exchange",
+    "Follow": "follow",
+    "Formation": "formation",
+    "Navigate": "navigate",
+}
 """Modules of `botyard.learning.tasks` by the classes of tasks in them. Gymnasium has these as ``botyard/NAME-v0``."""
 
 

@@ -66,7 +66,7 @@ class _Batch:
     def begin(self, chosen: I8, seeds: NDArray[np.uint64] | None = None) -> None:
         """Begin episodes in some worlds."""
         self.worlds.reset(chosen, seeds=seeds, poses=self.task.poses)
-        self.task.on_reset(self.worlds, chosen, EpisodeDraws(self.worlds, chosen))
+        self.task.on_reset(self.worlds, chosen, EpisodeDraws(self.worlds.seeds[chosen]))
         self.has_begun = True
 
     def act(self, actions: ArrayLike) -> None:

@@ -15,7 +15,7 @@ Each world is what a `Simulation` of its seed is, bit for bit. There is no Pytho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
@@ -51,6 +51,7 @@ MAX_STEPS: Final = 1_000_000_000
 """Steps in one call."""
 Models = str | Path | RobotSpec | Sequence[str | Path | RobotSpec]
 Mask = ArrayLike | None
+Starts = Callable[[U8], ArrayLike]
 FAULTS: Final = {
     Fault.POSE: "a pose is not finite, or out of bounds",
     Fault.VELOCITY: "a command or a velocity is not finite, or out of bounds",
@@ -263,7 +264,7 @@ class Worlds(Handle):
         mask: Mask = None,
         *,
         seeds: ArrayLike | None = None,
-        poses: ArrayLike | Literal["free"] | None = None,
+        poses: ArrayLike | Literal["free"] | Starts | None = None,
         map_id: ArrayLike | None = None,
     ) -> None:
         """Begin the next episode of all worlds, or of those that `mask` says: robots at rest at their starts, tick 0. Others go on.
@@ -274,9 +275,9 @@ class Worlds(Handle):
             Which worlds, or their numbers.
         seeds : int or (k,) array of ints, optional
             New seeds of the k worlds that begin anew, with episode 0; without it, the number of their episode grows by one.
-        poses : (k, m, 3) or (m, 3) array, or "free", optional
-            Where the robots begin: m, m, rad; "free": at places that `sample_free` draws in the new episode; else where
-            `Simulation.add_robot` would put them.
+        poses : (k, m, 3) or (m, 3) array, "free", or callable, optional
+            Where the robots begin: m, m, rad; "free": at places that `sample_free` draws in the new episode; a function gets the seeds
+            of the new episodes, (k,) uint64, and gives such an array; else where `Simulation.add_robot` would put them.
         map_id : int or (k,) array of ints, optional
             Numbers of maps; else each is drawn by the seed of the episode.
 
@@ -290,17 +291,17 @@ class Worlds(Handle):
             return
         k, m = len(chosen), len(self._specs)
         is_free = isinstance(poses, str) and poses == "free"
+        numbers = self._seeds[chosen] if seeds is None else _seeds(seeds, k)
+        episodes = self._episodes[chosen] + 1 if seeds is None else np.zeros(k, np.int64)
+        if callable(poses):
+            poses = poses(episode_seeds(numbers, episodes))
         given = None if poses is None or is_free else _array(poses, "poses", np.float64, (k, m, 3))
         if given is not None and not np.isfinite(given).all():
             raise ArgumentError("poses: expected finite numbers")
         maps = None if map_id is None else _array(map_id, "map_id", np.int64, (k,))
         if maps is not None and (maps.min() < 0 or (self._maps.count is not None and maps.max() >= self._maps.count)):
             raise ArgumentError(f"map_id: expected numbers of maps, found {int(maps.min())} … {int(maps.max())}")
-        if seeds is None:
-            self._episodes[chosen] += 1
-        else:
-            self._seeds[chosen] = _seeds(seeds, k)
-            self._episodes[chosen] = 0
+        self._seeds[chosen], self._episodes[chosen] = numbers, episodes
         self._begin(chosen, given, maps, is_free=is_free)
 
     def _begin(self, chosen: I8, poses: F8 | None, maps: I8 | None, *, is_free: bool = False) -> None:

@@ -27,27 +27,33 @@ B1 = NDArray[np.bool_]
 
 TASK_STREAM: Final = (1 << 32) + 16
 """Device number of what tasks draw, in the random streams of episodes."""
+START_STREAM: Final = TASK_STREAM + 1
+"""Device number of the places of robots that tasks draw."""
 
 
 class EpisodeDraws:
-    """Draws for some worlds, each from the stream of its present episode; the next call gives other numbers.
+    """Draws for some worlds, each from a stream of its episode; the next call gives other numbers.
 
     Parameters
     ----------
-    worlds : Worlds
-        All worlds.
-    chosen : (k,) int array
-        Numbers of those that it draws for.
+    seeds : (k,) uint64 array
+        Seeds of the episodes, `Worlds.seeds` of those worlds.
+    stream : int
+        Number of the stream.
     """
 
-    def __init__(self, worlds: Worlds, chosen: I8) -> None:
-        self._keys = stream_keys(worlds.seeds[chosen], TASK_STREAM)
+    def __init__(self, seeds: NDArray[np.uint64], stream: int = TASK_STREAM) -> None:
+        self._keys = stream_keys(seeds, stream)
         self._drawn = 0
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> F8:
         """A number for each world, uniform in [low, high), (k,)."""
         self._drawn += 1
         return low + (high - low) * uniform(self._keys, self._drawn - 1)
+
+    def uniforms(self, count: int, low: float = 0.0, high: float = 1.0) -> F8:
+        """`count` such numbers for each world, (k, count)."""
+        return np.stack([self.uniform(low, high) for _ in range(count)], axis=1)
 
 
 class Task(ABC):
@@ -66,7 +72,7 @@ class Task(ABC):
         Time of a step, s.
     max_steps : int
         Episodes are truncated after so many steps.
-    poses : "free" or None
+    poses : "free", None, array or function
         Where robots begin, as for `Worlds.reset`.
     sensors : sequence of str or None
         Which sensors measure, as for `Worlds`.
@@ -104,7 +110,7 @@ class Task(ABC):
 
     @abstractmethod
     def reward(self, w: Worlds, out: F8) -> None:
-        """Write the reward of the step that was done into `out`, (n,) float64."""
+        """Write the reward of the step that was done into `out`, (n,) float64. In worlds at tick 0 an episode has begun instead."""
 
     @abstractmethod
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
@@ -115,4 +121,35 @@ class Task(ABC):
         return {}
 
 
-__all__ = ["B1", "F4", "F8", "I8", "EpisodeDraws", "Task"]
+class TeamTask(Task):
+    """A task of several robots, each of which observes, acts and is rewarded for itself.
+
+    Observations have the shape (m, k) for m robots, actions (m, a). What Gymnasium calls the reward is the mean of those of the robots;
+    PettingZoo's environments (`ParallelEnvironment`) give each robot its own. An episode ends for all robots at once.
+    """
+
+    @abstractmethod
+    def rewards(self, w: Worlds, out: F8) -> None:
+        """Write the reward of each robot for the step that was done into `out`, (n, m) float64."""
+
+    def begin(self, w: Worlds) -> None:
+        """Make the array of rewards."""
+        self.of_robots: F8 = np.zeros((len(w), len(w.names)))
+        """What `rewards` wrote last, (n, m)."""
+
+    def reward(self, w: Worlds, out: F8) -> None:
+        """The mean of the robots' rewards."""
+        self.rewards(w, self.of_robots)
+        out[:] = mean_of(self.of_robots)
+
+
+def mean_of(values: F8) -> F8:
+    """Means over the last axis, added one after the other: the same bits for any number of rows."""
+    total = values[..., 0].copy()
+    for k in range(1, values.shape[-1]):
+        total += values[..., k]
+    mean: F8 = total / values.shape[-1]
+    return mean
+
+
+__all__ = ["B1", "F4", "F8", "I8", "START_STREAM", "EpisodeDraws", "Task", "TeamTask", "mean_of"]

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import elementwise
 from botyard.errors import ArgumentError
 from botyard.learning.tasks.base import B1, F4, F8, I8, EpisodeDraws, Task
-from botyard.learning.tasks.robots import clutter, lidar_robot
+from botyard.learning.tasks.geometry import between, distances
+from botyard.learning.tasks.robots import Driving, clutter, lidar_robot
 from botyard.model.robot import RobotSpec
 from botyard.sim.worldmaps import Scenes
 from botyard.sim.worlds import Worlds
@@ -61,8 +61,7 @@ class Navigate(Task):
         self.scenes = [clutter(k) for k in range(maps)] if scenes is None else scenes
         self.max_steps, self.goal_m = max_steps, goal_m
         self._range = spec.lasers[0].range_max
-        speed = spec.limits.max_speed
-        self._speed = np.array([speed.x, speed.a])
+        self._drive = Driving(spec)
         self.sensors = ("laser",)
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
@@ -83,7 +82,6 @@ class Navigate(Task):
         self.goals: F8 = np.zeros((n, 2))
         self._far: F8 = np.zeros(n)
         self._before: F8 = np.zeros(n)
-        self._to: F8 = np.zeros((n, 2))
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
         """Choose goals."""
@@ -91,13 +89,11 @@ class Navigate(Task):
         self._look(w)
 
     def _look(self, w: Worlds) -> None:
-        np.subtract(self.goals, w.pose[:, 0, :2], out=self._to)
-        self._far = np.sqrt(self._to[:, 0] * self._to[:, 0] + self._to[:, 1] * self._to[:, 1])
+        self._far = distances(w.pose[:, 0], self.goals)
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
         """Take velocities."""
-        w.command[:, 0, 0] = actions[:, 0] * self._speed[0]
-        w.command[:, 0, 2] = actions[:, 1] * self._speed[1]
+        self._drive(w.command[:, 0], actions)
         self._before = self._far
 
     def reward(self, w: Worlds, out: F8) -> None:
@@ -120,12 +116,8 @@ class Navigate(Task):
         np.divide(w.ranges[:, 0], np.float32(self._range), out=out[:, :rays])
         np.minimum(out[:, :rays], 1.0, out=out[:, :rays])
         out[:, rays] = np.minimum(self._far / self.FAR_M, 1.0)
-        c, s = elementwise.cosine_sine(w.pose[:, 0, 2])
-        far = np.maximum(self._far, 1e-9)
-        out[:, rays + 1] = (c * self._to[:, 0] + s * self._to[:, 1]) / far
-        out[:, rays + 2] = (c * self._to[:, 1] - s * self._to[:, 0]) / far
-        out[:, rays + 3] = w.vel[:, 0, 0] / self._speed[0]
-        out[:, rays + 4] = w.vel[:, 0, 2] / self._speed[1]
+        out[:, rays + 1 : rays + 3] = between(w.pose[:, 0], self.goals) / np.maximum(self._far, 1e-9)[:, None]
+        self._drive.observe(w.vel[:, 0], out[:, rays + 3 :])
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
         """``success``: whether it is at the goal; ``distance`` of the goal, m."""

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from botyard.elementary import cos, sin
+from botyard.learning.tasks.base import F4, F8
 from botyard.model.mapbuilder import MapBuilder
 from botyard.model.robot import Axes, MotionLimits, RobotSpec
 from botyard.model.scene import Scene
@@ -17,16 +22,16 @@ def lidar_robot(rays: int = 181, *, radius: float = 0.2, range_max: float = 8.0,
     Parameters
     ----------
     rays : int
-        Rays of the lidar.
+        Rays of the lidar; 0: it has none.
     radius, range_max : float
         Of the body, and of the lidar, m.
     fov : float
         Field of view, rad.
     """
     outline = tuple((radius * cos(math.pi * k / 6), radius * sin(math.pi * k / 6)) for k in range(12))
-    lidar = LaserSpec(type_name="lidar", samples=rays, fov=fov, range_max=range_max, range_noise=0.01)
+    lidar = LaserSpec(type_name="lidar", samples=rays, fov=fov, range_max=range_max, range_noise=0.01) if rays else None
     limits = MotionLimits(max_speed=Axes(1.0, 0.0, 2.0), accel=Axes(), decel=Axes())
-    return RobotSpec(name="lidar_robot", outline=outline, limits=limits, lasers=(lidar,))
+    return RobotSpec(name="lidar_robot", outline=outline, limits=limits, lasers=() if lidar is None else (lidar,))
 
 
 def clutter(number: int, *, size: float = 10.0, obstacles: int = 10) -> Scene:
@@ -35,4 +40,28 @@ def clutter(number: int, *, size: float = 10.0, obstacles: int = 10) -> Scene:
     return builder.obstacles(obstacles, seed=number + 1, size=(0.4, 1.6), clearance=0.7).scene()
 
 
-__all__ = ["clutter", "lidar_robot"]
+class Driving:
+    """Actions that are velocities forward and of rotation, as shares of the greatest ones of a robot.
+
+    Parameters
+    ----------
+    spec : RobotSpec
+        The robot.
+    """
+
+    def __init__(self, spec: RobotSpec) -> None:
+        speed = spec.limits.max_speed
+        self._speed = np.array([speed.x, speed.a])
+
+    def __call__(self, command: F8, actions: NDArray[Any]) -> None:
+        """Write the commands, (…, 3), of actions, (…, 2)."""
+        command[..., 0] = actions[..., 0] * self._speed[0]
+        command[..., 2] = actions[..., 1] * self._speed[1]
+
+    def observe(self, vel: F8, out: F4) -> None:
+        """Write velocities, (…, 3), as such shares, (…, 2)."""
+        out[..., 0] = vel[..., 0] / self._speed[0]
+        out[..., 1] = vel[..., 2] / self._speed[1]
+
+
+__all__ = ["Driving", "clutter", "lidar_robot"]

@@ -1,0 +1,167 @@
+"""Follow: keep a distance to a robot that drives about."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard import arguments, elementwise
+from botyard.learning.tasks.base import B1, F4, F8, I8, START_STREAM, EpisodeDraws, Task
+from botyard.learning.tasks.geometry import between, distances, headings
+from botyard.learning.tasks.robots import Driving, lidar_robot
+from botyard.model.mapbuilder import MapBuilder
+from botyard.sim.worlds import Worlds
+
+HALL_M: Final = 12.0
+"""Edge of the hall, m."""
+WALL_M: Final = 1.5
+"""The leader keeps so far away from walls, m."""
+WAYPOINTS: Final = 16
+"""Places that the leader visits, one after the other, and again."""
+NEAR_M: Final = 0.4
+"""At this distance it turns to the next one, m."""
+BLOCKED_M: Final = 0.7
+"""The leader waits while the follower is ahead of it and nearer than this, m."""
+
+
+class Follow(Task):
+    """Keep a distance to another robot, which drives from place to place in a hall.
+
+    Robot 0 follows, robot 1 leads, and is driven by the task. Observation, float32, (rays + 8,): ranges divided by the lidar's range; place
+    of the leader ahead and to the left, as shares of `lost_m`; cosine and sine of its heading relative to the follower's; its velocities
+    forward and of rotation, and those of the follower, as shares of the greatest. Action, (2,): velocities forward and of rotation,
+    −1 … 1.
+
+    The reward of a step is 0.1 at the right distance, less by 0.1 for each `distance_m` that it is wrong, and at least −0.1. Who touches
+    something, or is farther away than `lost_m`, gets 5 less, and the episode ends. ``success`` in infos: the episode lasted `max_steps`,
+    and for four fifths of them the distance was right within a third.
+
+    Parameters
+    ----------
+    rays : int
+        Rays of the lidar.
+    distance_m : float
+        Distance to keep, between the middles of both robots, m.
+    lost_m : float
+        Distance at which the leader is lost, m.
+    leader_speed : float
+        m/s; the follower reaches 1 m/s.
+    max_steps : int
+        Steps of an episode.
+    """
+
+    LOSS: ClassVar[float] = 5.0
+    RIGHT_SHARE: ClassVar[float] = 0.8
+    RIGHT_ERROR: ClassVar[float] = 1.0 / 3.0
+    """Share of the distance by which it may be wrong."""
+
+    def __init__(
+        self,
+        *,
+        rays: int = 32,
+        distance_m: float = 1.2,
+        lost_m: float = 5.0,
+        leader_speed: float = 0.5,
+        max_steps: int = 300,
+    ) -> None:
+        follower, leader = lidar_robot(arguments.whole(rays, "rays", low=1)), lidar_robot(0)
+        self.robots = follower, leader
+        self.scenes = MapBuilder("hall").rectangle(-HALL_M / 2, -HALL_M / 2, HALL_M, HALL_M).scene()
+        self.sensors = ("laser",)
+        self.poses = self._starts
+        self.distance_m = arguments.number(distance_m, "distance_m", low=0.5, high=3.0, unit="m")
+        self.lost_m = arguments.number(lost_m, "lost_m", low=2.0 * self.distance_m, unit="m")
+        self.leader_speed = arguments.number(leader_speed, "leader_speed", low=0.0, high=1.0, unit="m/s")
+        self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
+        self._drive = Driving(follower)
+        self._range = follower.lasers[0].range_max
+
+    def _starts(self, seeds: NDArray[np.uint64]) -> F8:
+        """The leader begins anywhere, the follower at about the right distance, nearer to the middle; headings are any."""
+        draws, free = EpisodeDraws(seeds, START_STREAM), HALL_M / 2 - WALL_M
+        leader = np.stack(
+            [draws.uniform(-free, free), draws.uniform(-free, free), draws.uniform(-math.pi, math.pi)], axis=-1
+        )
+        inward = elementwise.atan2(-leader[:, 1], -leader[:, 0]) + draws.uniform(-0.5, 0.5)
+        c, s = elementwise.cosine_sine(inward)
+        apart = self.distance_m * draws.uniform(0.8, 1.2)
+        heading = draws.uniform(-math.pi, math.pi)
+        follower = np.stack([leader[:, 0] + apart * c, leader[:, 1] + apart * s, heading], axis=-1)
+        return np.stack([follower, leader], axis=1)
+
+    def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
+        """See the class."""
+        rays = w.ranges.shape[2]
+        low, high = np.zeros(rays + 8, np.float32), np.ones(rays + 8, np.float32)
+        low[rays:], high[rays:] = -2.0, 2.0
+        return low, high
+
+    def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
+        """Shares of the greatest velocities."""
+        return -np.ones(2, np.float32), np.ones(2, np.float32)
+
+    def begin(self, w: Worlds) -> None:
+        """Make the arrays of the leaders' ways."""
+        n = len(w)
+        self._way: F8 = np.zeros((n, WAYPOINTS, 2))
+        self._next: I8 = np.zeros(n, np.int64)
+        self._right: I8 = np.zeros(n, np.int64)
+        self._far: F8 = np.zeros(n)
+        self._row = np.arange(n)
+
+    def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
+        """Draw the leaders' ways."""
+        free = HALL_M / 2 - WALL_M
+        self._way[mask] = rng.uniforms(2 * WAYPOINTS, -free, free).reshape(-1, WAYPOINTS, 2)
+        self._next[mask] = self._right[mask] = 0
+        self._far = distances(w.pose[:, 0], w.pose[:, 1])
+
+    def act(self, w: Worlds, actions: NDArray[Any]) -> None:
+        """Take velocities of the followers; leaders turn to their next place, and drive as far as they look there."""
+        self._drive(w.command[:, 0], actions)
+        leader = w.pose[:, 1]
+        to = between(leader, self._way[self._row, self._next])
+        far = np.sqrt(to[:, 0] * to[:, 0] + to[:, 1] * to[:, 1])
+        self._next[:] = np.where(far < NEAR_M, self._next + 1, self._next) % WAYPOINTS
+        ahead = np.maximum(to[:, 0] / np.maximum(far, 1e-9), 0.0)
+        other = between(leader, w.pose[:, 0])
+        waits = (other[:, 0] > 0.0) & (self._far < BLOCKED_M)
+        w.command[:, 1, 0] = np.where(waits, 0.0, self.leader_speed * ahead)
+        w.command[:, 1, 2] = np.clip(2.0 * elementwise.atan2(to[:, 1], to[:, 0]), -1.5, 1.5)
+
+    def reward(self, w: Worlds, out: F8) -> None:
+        """The distance; contacts and losses."""
+        self._far = distances(w.pose[:, 0], w.pose[:, 1])
+        error = np.abs(self._far - self.distance_m) / self.distance_m
+        self._right += (error < self.RIGHT_ERROR) & (w.tick > 0)
+        out[:] = 0.1 * np.maximum(1.0 - error, -1.0) - self.LOSS * self._is_over(w)
+
+    def _is_over(self, w: Worlds) -> B1:
+        over: B1 = (w.contact[:, 0] != 0) | (w.contact[:, 1] != 0) | (self._far > self.lost_m)
+        return over
+
+    def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
+        """When something is touched, or the leader is lost; after `max_steps`."""
+        terminated[:] = self._is_over(w)
+        truncated[:] = ~terminated & (w.tick >= self.max_steps)
+
+    def observe(self, w: Worlds, out: F4) -> None:
+        """See the class."""
+        rays = w.ranges.shape[2]
+        np.minimum(w.ranges[:, 0] / np.float32(self._range), 1.0, out=out[:, :rays])
+        follower, leader = w.pose[:, 0], w.pose[:, 1]
+        out[:, rays : rays + 2] = np.clip(between(follower, leader) / self.lost_m, -2.0, 2.0)
+        out[:, rays + 2 : rays + 4] = headings(follower, leader)
+        self._drive.observe(w.vel[:, 1], out[:, rays + 4 : rays + 6])
+        self._drive.observe(w.vel[:, 0], out[:, rays + 6 :])
+
+    def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
+        """``success``, see the class; ``distance`` of the leader, m."""
+        kept = self._right >= self.RIGHT_SHARE * w.tick
+        return {"success": kept & (w.tick >= self.max_steps) & ~self._is_over(w), "distance": self._far.copy()}
+
+
+__all__ = ["Follow"]

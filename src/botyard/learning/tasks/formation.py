@@ -1,0 +1,160 @@
+"""Formation: robots drive in a polygon."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard import arguments, elementwise
+from botyard.learning.tasks.base import B1, F4, F8, I8, START_STREAM, EpisodeDraws, TeamTask
+from botyard.learning.tasks.geometry import between, distances, seen_others
+from botyard.learning.tasks.robots import Driving, lidar_robot
+from botyard.sim.worlds import Worlds
+
+
+class Formation(TeamTask):
+    """Robots gather in a regular polygon, whose middle drives straight on, and keep that. There are no walls.
+
+    Observation of each robot, float32, (6 + 4 k,) with k = min(robots − 1, `neighbours`): its place in the polygon, ahead and to the left,
+    as shares of the polygon's radius; velocity of that place ahead and to the left, m/s; velocities forward and of rotation of the robot as
+    shares of the greatest; of each of the k nearest others, nearest first: place ahead and to the left, as shares of the radius, and
+    velocity ahead and to the left in the robot's own axes, m/s. Action of each robot, (2,): velocities forward and of rotation, −1 … 1.
+
+    The reward of each robot is its progress towards its place, which moves, m; 0.1 more while it is within `within_m` of that, and 1 less
+    while it touches another robot. An episode ends when all have been so near for `hold_steps` one after the other: each gets 5 more, and
+    ``success`` in infos says it.
+
+    Parameters
+    ----------
+    robots : int
+        Number of robots, at least 3.
+    radius : float
+        Of the polygon, m.
+    speed : float
+        Of its middle, m/s.
+    neighbours : int
+        How many others each robot sees.
+    within_m : float
+        See above, m.
+    hold_steps : int
+        See above.
+    max_steps : int
+        Steps of an episode.
+    """
+
+    END_REWARD: ClassVar[float] = 5.0
+    PLACE_REWARD: ClassVar[float] = 0.1
+    CONTACT_COST: ClassVar[float] = 1.0
+    LEAST_APART_M: ClassVar[float] = 0.7
+    """Least distance of places on the polygon, m."""
+
+    def __init__(
+        self,
+        *,
+        robots: int = 5,
+        radius: float = 1.5,
+        speed: float = 0.3,
+        neighbours: int = 2,
+        within_m: float = 0.25,
+        hold_steps: int = 20,
+        max_steps: int = 300,
+    ) -> None:
+        count = arguments.whole(robots, "robots", low=3, high=1000)
+        self.radius = arguments.number(
+            radius, "radius", low=count * self.LEAST_APART_M / (2.0 * math.pi), high=1e4, unit="m"
+        )
+        self.speed = arguments.number(speed, "speed", low=0.0, high=0.8, unit="m/s")
+        self.neighbours = min(arguments.whole(neighbours, "neighbours", low=0), count - 1)
+        self.within_m = arguments.number(within_m, "within_m", low=0.0, above=True, unit="m")
+        self.hold_steps = arguments.whole(hold_steps, "hold_steps", low=1)
+        self.max_steps = arguments.whole(max_steps, "max_steps", low=self.hold_steps)
+        spec = lidar_robot(0)
+        self.robots = (spec,) * count
+        self.poses = self._starts
+        self._drive = Driving(spec)
+        c, s = elementwise.cosine_sine(2.0 * math.pi / count * np.arange(count))
+        self._polygon: F8 = self.radius * np.stack([c, s], axis=1)
+
+    def _starts(self, seeds: NDArray[np.uint64]) -> F8:
+        """Where robots begin: outside of the polygon, each near its place, with any heading."""
+        rng, count = EpisodeDraws(seeds, START_STREAM), len(self.robots)
+        share = 1.0 + rng.uniforms(count, 0.3, 1.3) / self.radius
+        places = self._polygon * share[..., None]
+        return np.concatenate([places, rng.uniforms(count, -math.pi, math.pi)[..., None]], axis=-1)
+
+    def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
+        """See the class."""
+        high = np.array([20.0, 20.0, 1.0, 1.0, 2.0, 2.0] + [20.0, 20.0, 5.0, 5.0] * self.neighbours, np.float32)
+        highs = np.tile(high, (len(self.robots), 1))
+        return -highs, highs
+
+    def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
+        """Shares of the greatest velocities."""
+        high = np.ones((len(self.robots), 2), np.float32)
+        return -high, high
+
+    def begin(self, w: Worlds) -> None:
+        """Make the arrays of places."""
+        super().begin(w)
+        n, m = len(w), len(self.robots)
+        self._velocity: F8 = np.zeros((n, 2))
+        self.places: F8 = np.zeros((n, m, 2))
+        """Where robots should be now, (n, m, 2) m."""
+        self._far: F8 = np.zeros((n, m))
+        self._before = self._far
+        self._held: I8 = np.zeros(n, np.int64)
+
+    def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
+        """Draw where the polygon drives to."""
+        c, s = elementwise.cosine_sine(rng.uniform(-math.pi, math.pi))
+        self._velocity[mask] = self.speed * np.stack([c, s], axis=1)
+        self._held[mask] = 0
+        self._look(w)
+
+    def _look(self, w: Worlds) -> None:
+        middle = self._velocity * (w.tick * w.dt)[:, None]
+        self.places = middle[:, None] + self._polygon
+        self._far = distances(w.pose, self.places)
+
+    def act(self, w: Worlds, actions: NDArray[Any]) -> None:
+        """Take velocities."""
+        self._drive(w.command, actions)
+        self._before = self._far
+
+    def rewards(self, w: Worlds, out: F8) -> None:
+        """Progress, places, contacts, the end."""
+        self._look(w)
+        near = self._far < self.within_m
+        self._held[:] = np.where(near.all(axis=1) & (w.tick > 0), self._held + 1, 0)
+        out[:] = self._before - self._far + self.PLACE_REWARD * near - self.CONTACT_COST * (w.contact != 0)
+        out += self.END_REWARD * self._is_held()[:, None]
+
+    def _is_held(self) -> B1:
+        held: B1 = self._held >= self.hold_steps
+        return held
+
+    def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
+        """When the formation was held; after `max_steps`."""
+        terminated[:] = self._is_held()
+        truncated[:] = ~terminated & (w.tick >= self.max_steps)
+
+    def observe(self, w: Worlds, out: F4) -> None:
+        """See the class."""
+        out[..., :2] = between(w.pose, self.places) / self.radius
+        c, s = elementwise.cosine_sine(w.pose[..., 2])
+        vx, vy = self._velocity[:, None, 0], self._velocity[:, None, 1]
+        out[..., 2], out[..., 3] = c * vx + s * vy, c * vy - s * vx
+        self._drive.observe(w.vel, out[..., 4:6])
+        out[..., 6:] = seen_others(w, self.neighbours, self.radius)
+        low, high = self.observation_bounds(w)
+        np.clip(out, low, high, out=out)
+
+    def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
+        """``success``: whether the formation was held; ``error``: distance of the robot that is farthest from its place, m."""
+        return {"success": self._is_held(), "error": self._far.max(axis=1)}
+
+
+__all__ = ["Formation"]

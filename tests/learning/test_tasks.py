@@ -1,0 +1,178 @@
+"""Every task: Gymnasium's checkers, and what it is about: an obvious policy reaches its end, doing nothing does not."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from botyard.learning import Environment, VectorEnvironment, register
+from botyard.learning.catalog import TASKS
+
+register()
+
+F8 = NDArray[Any]
+SMALL: dict[str, dict[str, Any]] = {
+    "Coverage": {"size": 4.0},
+    "Dock": {"rays": 16, "maps": 3},
+    "Exchange": {},
+    "Follow": {"rays": 16},
+    "Formation": {},
+    "Navigate": {"rays": 33, "maps": 3},
+}
+"""Options of tasks that make few rays and maps."""
+EASY: dict[str, dict[str, Any]] = {
+    "Coverage": {"share": 0.15},
+    "Exchange": {"goal_m": 4.0},
+    "Formation": {"within_m": 0.6, "hold_steps": 3},
+}
+"""Options with which episodes end soon, each at another time."""
+
+
+def wrapped(angle: F8) -> F8:
+    found: F8 = (angle + math.pi) % (2 * math.pi) - math.pi
+    return found
+
+
+def towards(ahead: F8, left: F8, speed: F8 | float = 1.0) -> F8:
+    """Actions that drive to a place: turn to it, and go as far as it is ahead."""
+    bearing = np.arctan2(left, ahead)
+    forward = np.minimum(speed, np.hypot(ahead, left) / 0.2) * np.maximum(np.cos(bearing), 0.0) ** 4
+    return np.stack([forward, np.clip(1.5 * bearing, -1, 1)], axis=-1)
+
+
+def coverage(o: F8) -> F8:
+    """To the nearest cell that is not covered, one in the present row or ahead before others."""
+    g = math.isqrt(o.shape[1] - 6)
+    middles = (np.arange(g) + 0.5) * 0.5 - g / 4
+    where = o[:, :2] * g / 4
+    dx, dy = middles[None, None, :] - where[:, 0, None, None], middles[None, :, None] - where[:, 1, None, None]
+    far = np.hypot(dx, 1.5 * dy) + np.where(o[:, 6:].reshape(-1, g, g) > 0.5, 1e3, 0.0)
+    at = far.reshape(len(o), -1).argmin(axis=1)
+    x, y = middles[at % g] - where[:, 0], middles[at // g] - where[:, 1]
+    return towards(o[:, 2] * x + o[:, 3] * y, o[:, 2] * y - o[:, 3] * x)
+
+
+def dock(o: F8) -> F8:
+    """To a place in front of the dock, then along its axis, then turn to its heading."""
+    ahead, left, c, s = 5.0 * o[:, -6], 5.0 * o[:, -5], o[:, -4], o[:, -3]
+    along, beside = -(ahead * c + left * s), ahead * s - left * c  # of the robot, in the frame of the dock
+    is_on_axis = (along > -1.0) & (np.abs(beside) < 0.07) | (along < -1.0) & (np.abs(beside) < 0.03)
+    x = np.where(is_on_axis, np.minimum(along + 0.5, 0.0), -1.1) - along
+    drive = towards(c * x + s * beside, s * x - c * beside, 0.6)
+    at = np.hypot(ahead, left) < 0.04
+    drive[at] = np.stack([0.0 * s[at], np.clip(np.arctan2(s, c)[at], -1, 1)], axis=-1)
+    return drive
+
+
+def exchange(o: F8) -> F8:
+    """All drive around the circle, in the same direction: between the chord to the goal and the way along the circle is half the arc."""
+    bearing = np.arctan2(o[..., 3], o[..., 4]) - np.arcsin(np.minimum(o[..., 2], 1.0))
+    bearing = wrapped(bearing)
+    return np.stack(
+        [0.6 * np.maximum(np.cos(bearing), 0.0) ** 2 * np.minimum(1, o[..., 2] * 20), np.clip(1.5 * bearing, -1, 1)],
+        axis=-1,
+    )
+
+
+def follow(o: F8) -> F8:
+    """Forward when the leader is too far away, backward when it is too near."""
+    ahead, left = 5.0 * o[:, -8], 5.0 * o[:, -7]
+    error = np.hypot(ahead, left) - 1.2
+    bearing = np.arctan2(left, ahead)
+    return np.stack(
+        [np.clip(1.5 * error, -1, 1) * np.maximum(np.cos(bearing), 0), np.clip(1.5 * bearing, -1, 1)], axis=-1
+    )
+
+
+def formation(o: F8) -> F8:
+    """To one's place, and on with it."""
+    return towards(1.5 * o[..., 0] + 0.6 * o[..., 2], 1.5 * o[..., 1] + 0.6 * o[..., 3])
+
+
+def navigate(o: F8) -> F8:
+    """To the goal, in the direction in which a strip as wide as the robot is free far enough."""
+    rays = o.shape[1] - 5
+    bearings = np.linspace(-math.pi / 2, math.pi / 2, rays)
+    apart = bearings - bearings[:, None]  # of each candidate and each ray
+    r = 8.0 * o[:, None, :rays]
+    along, beside = r * np.cos(apart), np.abs(r * np.sin(apart))
+    free = np.where((beside < 0.3) & (np.cos(apart) > 0.0), along - 0.3, 8.0).min(axis=2)
+    goal, far = np.arctan2(o[:, rays + 2], o[:, rays + 1]), 10.0 * o[:, rays]
+    cost = np.abs(wrapped(bearings - goal[:, None])) + 3.0 * np.maximum(np.minimum(far, 1.2)[:, None] - free, 0.0)
+    best = bearings[cost.argmin(axis=1)]
+    speed = np.clip(0.8 * free[:, rays // 2], 0.0, 0.8) * (np.abs(best) < 0.6)
+    return np.stack([speed, np.clip(1.5 * best, -1, 1)], axis=-1)
+
+
+POLICIES: dict[str, Callable[[F8], F8]] = {
+    "Coverage": coverage, "Dock": dock, "Exchange": exchange, "Follow": follow, "Formation": formation, "Navigate": navigate,
+}  # fmt: skip
+
+
+def successes(name: str, policy: Callable[[F8], F8], n: int) -> tuple[float, float]:
+    """Share of first episodes in n worlds that end with success, and their mean return."""
+    envs = VectorEnvironment(name, n, autoreset_mode=AutoresetMode.DISABLED, **SMALL[name])
+    observed, _ = envs.reset(seed=5)
+    success, ended, total = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n)
+    while not ended.all():
+        assert envs.observation_space.contains(observed)
+        actions = np.broadcast_to(policy(observed), envs.action_space.shape)
+        observed, rewards, terminated, truncated, infos = envs.step(actions)
+        total += np.where(ended, 0.0, rewards)
+        success |= infos["success"] & ~ended
+        ended |= terminated | truncated
+    envs.close()
+    return float(success.mean()), float(total.mean())
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_obvious_policies_succeed_and_doing_nothing_does_not(name: str) -> None:
+    reached, total = successes(name, POLICIES[name], 40)
+    still, nothing = successes(name, lambda o: np.zeros(1), 40)
+    assert reached >= 0.9 and still <= 0.1 and total > nothing, (reached, still, total, nothing)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_gymnasiums_checker(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gymnasium.make(f"botyard/{name}-v0", render_mode="rgb_array", **SMALL[name]).unwrapped)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+@pytest.mark.parametrize("name", TASKS)
+def test_many_worlds_are_gymnasiums_own_vector_of_single_ones(name: str, mode: AutoresetMode) -> None:
+    """Same observations, rewards and ends, over episodes: nothing goes from a world to another, or from an episode to the next."""
+    n, options = 3, SMALL[name] | {"max_steps": 120} | EASY.get(name, {})
+    many = VectorEnvironment(name, n, autoreset_mode=mode, threads=2, **options)
+    plain = gymnasium.vector.SyncVectorEnv([lambda: Environment(name, **options)] * n, autoreset_mode=mode)
+    assert many.single_observation_space == plain.single_observation_space and many.action_space == plain.action_space
+    seen, wanted = many.reset(seed=7)[0], plain.reset(seed=7)[0]
+    dice = np.random.default_rng(3)
+    policy = POLICIES[name] if name in EASY or name == "Navigate" else lambda o: np.array([0.7, 0.0])
+    alone = 0
+    for _ in range(250):
+        assert (seen == wanted).all()
+        actions = policy(seen) + dice.uniform(-0.3, 0.3, many.action_space.shape)
+        actions = np.clip(actions, -1.0, 1.0).astype(np.float32)
+        seen, rewards, terminated, truncated, infos = many.step(actions)
+        wanted, *others, told = plain.step(actions)
+        assert all((a == b).all() for a, b in zip((rewards, terminated, truncated), others, strict=True))
+        assert (infos["success"] == told["success"]).all() or mode is AutoresetMode.SAME_STEP
+        ended = terminated | truncated
+        alone += ended.any() and not ended.all()
+        if "final_obs" in told:
+            for i in np.flatnonzero(told["_final_obs"]):
+                assert (infos["final_obs"][i] == told["final_obs"][i]).all()
+    assert alone >= 2, "worlds begin again while others go on"
+    many.close()
+    plain.close()
