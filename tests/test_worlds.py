@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +18,7 @@ from botyard.devices.errors import NormalErrorsSpec, WanderingOdometrySpec
 from botyard.engine import rng
 from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import State
-from botyard.errors import ArgumentError
+from botyard.errors import ArgumentError, NotNowError
 from botyard.model.devices import DeviceSpec
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.scene import Scene
@@ -403,3 +405,112 @@ def test_starts_by_a_function_of_the_seeds_of_episodes() -> None:
     with pytest.raises(ArgumentError, match="poses"):
         worlds.reset(poses=lambda seeds: "anywhere")
     assert worlds.episode.tolist() == [2, 1, 2], "a refused reset begins nothing"
+
+
+def test_rows_of_what_is_given_follow_the_order_of_numbers() -> None:
+    for threads in (1, 2):
+        worlds = Worlds(ROOMS, "p3dx", 4, seeds=1, threads=threads)
+        poses = [[(2.0, 2.0, 0.0)], [(1.0, 1.0, 0.0)], [(3.0, 1.0, 0.0)]]
+        worlds.reset([3, 0, 2], poses=poses, seeds=[30, 0, 20], map_id=[0, 1, 2])
+        assert worlds.pose[[3, 0, 2]].tolist() == [[list(pose) for pose in of_world] for of_world in poses]
+        assert worlds.seeds.tolist() == [0, 2, 20, 30] and worlds.map_id[[3, 0, 2]].tolist() == [0, 1, 2]
+        kept = worlds.state.copy()
+        places = worlds.sample_free([3, 0, 2])
+        worlds.state[:] = kept
+        assert np.array_equal(worlds.sample_free([0, 2, 3]), places[[1, 2, 0]])
+        worlds.step(2, mask=[3, 1])
+        assert worlds.tick.tolist() == [0, 2, 0, 2]
+
+
+def test_a_reset_that_fails_has_begun_nothing() -> None:
+    def scenes(number: int) -> Scene:
+        if number > 5:
+            raise LookupError("no more maps")
+        return ROOMS[number % 3]
+
+    small = Worlds(room(1.5), "p3dx", 2, seeds=3)
+    made = Worlds(scenes, "p3dx", 2, seeds=3, map_pool=2)
+    for _ in range(5):
+        made.reset()
+    for worlds, wrong, error in (
+        (Worlds(ROOMS[0], ["p3dx"] * 60, 2), {"poses": "free"}, ArgumentError),
+        (small, {"poses": [[1e9, 0.0, 0.0]]}, ArgumentError),
+        (small, {"seeds": 7, "poses": "fre"}, ArgumentError),
+        (made, {}, LookupError),
+        (made, {"map_id": 9, "seeds": 5}, LookupError),
+    ):
+        before = worlds.state.copy()
+        with pytest.raises(error):
+            worlds.reset(**wrong)
+        assert worlds.state.tobytes() == before.tobytes()
+        worlds.step()
+        assert worlds.tick.tolist() == [1, 1]
+        worlds.state[:] = before
+
+
+def test_free_space_is_kept_for_few_clearances() -> None:
+    worlds = Worlds(ROOMS[0], "p3dx", 2)
+    sim = botyard.Simulation(ROOMS[0])
+    for k in range(30):
+        worlds.sample_free(clearance=0.1 + 0.001 * k)
+        sim.random_free_poses(1, "p3dx", clearance=0.1 + 0.001 * k)
+    assert len(worlds._batch._drawings.values()) == len(sim._probe._spaces.values()) == 8
+
+
+def test_worlds_that_are_closed_say_so() -> None:
+    for threads in (1, 2):
+        with Worlds(ROOMS[0], "p3dx", 2, threads=threads) as worlds:
+            worlds.step()
+        for call in (worlds.step, worlds.reset, worlds.sample_free):
+            with pytest.raises(NotNowError, match="closed"):
+                call()
+        assert worlds.tick.tolist() == [1, 1]
+        worlds.world(0).step()
+        worlds.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    """Its parent's threads are not there, so that work that they were given would never be done."""
+    worlds = Worlds(lambda number: room(7.0 + number), "p3dx", 4, seeds=1, threads=2, map_pool=2)
+    worlds.step()
+    context = multiprocessing.get_context("fork")
+    told = context.SimpleQueue()
+
+    def child() -> None:
+        for _ in range(3):
+            worlds.reset(poses="free")
+        worlds.step(3)
+        told.put(worlds.state.tobytes())
+        worlds.close()
+
+    process = context.Process(target=child)
+    process.start()
+    process.join(60)
+    is_done = process.exitcode == 0
+    process.kill()
+    assert is_done
+    for _ in range(3):
+        worlds.reset(poses="free")
+    worlds.step(3)
+    assert told.get() == worlds.state.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda: Worlds(ROOMS[0], None, 2), "robots: expected"),
+        (lambda: Worlds(None, "p3dx", 2), "scenes: expected"),
+        (lambda: Worlds(ROOMS[0], "p3dx", 2, dtype="foo"), "dtype: expected"),
+        (lambda: Worlds(ROOMS[0], "p3dx", 2, sensors=5), "sensors: expected"),
+        (lambda: Worlds(ROOMS[0], "p3dx", 2, seeds=[[1], [2, 3]]), "seeds: expected"),
+        (lambda: Worlds(ROOMS[0], "p3dx", 2).step(mask=[[1], [2, 3]]), "mask: expected"),
+        (lambda: Worlds(ROOMS[0], "p3dx", 1).cast([[1], [2, 3]], 0.0, range_max=1.0), "xy: expected"),
+        (lambda: Worlds(ROOMS[0], "p3dx", 1).cast([[[1, 2]]], "north", range_max=1.0), "bearing: expected"),
+        (lambda: Worlds(ROOMS[0], "p3dx", 1).cast([[[1, 2]]], 0.0, range_max=1.0, out=[[0.0]]), "out: expected"),
+        (lambda: botyard.Simulation(ROOMS[0]).cast([[1], [2, 3]], 0.0, range_max=1.0), "xy: expected"),
+    ],
+)
+def test_what_is_no_array_is_named(wrong, words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        wrong()

@@ -254,6 +254,38 @@ def array(value: object, what: str, columns: int) -> NDArray[np.float64]:
     return values
 
 
+def numbers(value: object, what: str) -> NDArray[np.float64]:
+    """Real numbers as a float64 array of any shape.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else.
+    """
+    import numpy as np
+
+    try:
+        values = np.asarray(value)
+        if values.dtype.kind in "iuf" or not values.size:
+            return values.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        pass  # rows of different lengths
+    raise ArgumentError(f"{what}: expected an array of numbers, found {found(value)}")
+
+
+def several(value: object, what: str, of: str) -> list[Any]:
+    """A sequence, as a list; `of`: what it holds, for the message. A word is none.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else.
+    """
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise ArgumentError(f"{what}: expected a list of {of}, found {found(value)}")
+    return list(value)
+
+
 class Rows(dict[str, int]):
     """Row numbers by name: a dict whose missing keys raise `UnknownNameError` with a hint. Known names cost no more than in a dict."""
 
@@ -278,5 +310,6 @@ def unknown(name: object, known: Iterable[str], what: str = "robot or box") -> U
 
 
 __all__ = [
-    "Rows", "array", "flag", "found", "function", "instance", "number", "one_of", "path", "pose", "poses", "triple", "unknown", "whole",
+    "Rows", "array", "flag", "found", "function", "instance", "number", "numbers", "one_of", "path", "pose", "poses", "several", "triple",
+    "unknown", "whole",
 ]  # fmt: skip

@@ -15,6 +15,8 @@ class Handle:
 
     _instead: ClassVar[Mapping[str, str]] = {}
     """Read-only attributes, and the method that changes each one."""
+    _copying: ClassVar[str] = "copy, pickle or clone its simulation (Simulation.clone, Simulation.save_state)"
+    """What copies it."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self._instead:
@@ -22,10 +24,7 @@ class Handle:
         super().__setattr__(name, value)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(
-            f"a {type(self).__name__} cannot be copied or pickled by itself: copy, pickle or clone its simulation "
-            "(Simulation.clone, Simulation.save_state)"
-        )
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled by itself: {self._copying}")
 
 
 __all__ = ["Handle"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -29,6 +28,7 @@ from botyard.feed import Subject
 from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
 from botyard.native.kinds import Pack
+from botyard.workers import Workers
 
 T = TypeVar("T", bound=np.generic)
 
@@ -147,7 +147,7 @@ class RangeDevices:
         self._active: I8 | None = None
         self._last_chosen: Pack[Chosen] | None = None
         self._parallel = False
-        self._pool: ThreadPoolExecutor | None = None
+        self._workers = Workers(self.threads, "rays")
         self._distortions: dict[Hashable, list[Distortion]] = {}
 
     # -- devices and subscribers
@@ -314,15 +314,12 @@ class RangeDevices:
         output, world, seed, tick = self._out[0], engine.packed, engine.seed_word, engine.clock.tick
         if self._parallel and len(chosen) > 1:
             # the kernel releases the GIL, and devices write to separate slices: threads need no locks
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self.threads, "rays")
             parts = np.array_split(chosen, min(len(self._workspaces), len(chosen)))
             work = [
-                self._pool.submit(cast, world, sensors, Pack(Chosen(part)), seed, tick, output)
+                (world, sensors, Pack(Chosen(part)), seed, tick, output)
                 for part, sensors in zip(parts, self._workspaces, strict=False)
             ]
-            for part_done in work:
-                part_done.result()
+            self._workers.run(cast, work)
         else:
             cast(world, self._workspaces[0], self._packed(chosen), seed, tick, output)
         self._taken[chosen] = True

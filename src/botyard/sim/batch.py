@@ -7,7 +7,6 @@ dealt out to threads in equal parts, and each thread has workspaces of its own, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -24,6 +23,9 @@ from botyard.engine.layout import F8, I8, U8, Bins, Bodies, Grid, State
 from botyard.model.obstacles import Visible
 from botyard.native.kernels import RowsEntry, RowTable
 from botyard.native.kinds import Pack
+from botyard.sim.freespace import MAX_SPACES
+from botyard.sim.recent import Recent
+from botyard.workers import Workers
 
 SENSOR: Final = ("r_min", "r_max", "r_noise", "a_noise")
 """Columns of `Fans` that each world has for itself."""
@@ -171,13 +173,13 @@ class Batch:
         bounds = np.linspace(0, count, min(threads, count) + 1).astype(np.int64).tolist()
         self.parts = list(pairwise(bounds))
         self._threads = [_Thread(plan, self._fans) for _ in self.parts]
-        self._pool = ThreadPoolExecutor(len(self.parts), "worlds") if len(self.parts) > 1 else None
+        self._workers = Workers(len(self.parts), "worlds")
         self._everyone = [np.arange(first, end) for first, end in self.parts]
         self._bounds = np.array(bounds[1:-1], np.int64)
         self._thread_of = np.repeat(np.arange(len(self.parts)), np.diff(bounds))
         self._grids: dict[int, list[Pack[Grid]]] = {}
         self._addresses = _Addresses()
-        self._drawings: dict[tuple[float, bool], _Drawing] = {}
+        self._drawings: Recent[tuple[float, bool], _Drawing] = Recent(MAX_SPACES)
         self._places: F8 = self._derived.all("places")
         self._grid_of = np.zeros(count, np.int64)
         self._faults = self._derived.all("fault")[:, 0]
@@ -261,9 +263,7 @@ class Batch:
 
         Check `faults` after that.
         """
-        drawing = self._drawings.get((clearance, reachable))
-        if drawing is None:
-            drawing = self._drawings[clearance, reachable] = _Drawing()
+        drawing = self._drawings.of((clearance, reachable), _Drawing)
         maps = self._grid_of[chosen]
         for number in drawing.addresses.missing(maps):
             drawing.packs[number] = space(number)
@@ -291,11 +291,11 @@ class Batch:
     # -- steps
 
     def begin(self, chosen: I8 | None) -> None:
-        """Begin episodes of these worlds, ascending; None: of all."""
+        """Begin episodes of these worlds; None: of all."""
         self._advance(chosen, 0, 1)
 
     def step(self, count: int, chosen: I8 | None) -> None:
-        """Advance these worlds, ascending, by steps; None: all of them."""
+        """Advance these worlds by steps; None: all of them."""
         self._advance(chosen, count, 0)
 
     def _advance(self, chosen: I8 | None, count: int, begins: int) -> None:
@@ -303,10 +303,11 @@ class Batch:
         self._task[STEPS], self._task[BEGINS] = count, begins
         if chosen is None:
             parts: Sequence[NDArray[np.int64]] = self._everyone
-        elif self._pool is None:
+        elif len(self.parts) == 1:
             parts = [chosen]
         else:
-            parts = np.split(chosen, np.searchsorted(chosen, self._bounds))
+            ascending = np.sort(chosen)
+            parts = np.split(ascending, np.searchsorted(ascending, self._bounds))
         self._call(advance_world, self._table, parts)
 
     def cast(self, xy: F8, bearings: F8, reach: float, ranges: F8) -> None:
@@ -322,11 +323,10 @@ class Batch:
 
     def _call(self, entry: RowsEntry, table: RowTable, parts: Sequence[NDArray[np.int64]]) -> None:
         """Call a kernel for the worlds of each thread."""
-        if self._pool is None:
+        if len(parts) == 1:
             entry(table, parts[0])
         else:
-            for work in [self._pool.submit(entry, table, part) for part in parts]:
-                work.result()
+            self._workers.run(entry, [(table, part) for part in parts])
 
     def _grid(self, i: int) -> Pack[Grid]:
         return self._grids[int(self._grid_of[i])][int(self._thread_of[i])]
@@ -337,8 +337,7 @@ class Batch:
 
     def close(self) -> None:
         """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._workers.close()
 
 
 __all__ = ["SENSOR", "Batch", "Plan"]

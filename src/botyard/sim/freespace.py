@@ -23,6 +23,8 @@ CELL_M: Final = 0.1
 """Least edge of a cell of the raster, m."""
 MAX_CELLS: Final = 4e6
 """Cells of a raster: larger maps get larger cells."""
+MAX_SPACES: Final = 8
+"""Clearances of which free space is kept, the most recently used ones: of a large map it takes up to 32 MB."""
 NO_MAP: Final = (-10.0, -10.0, 10.0, 10.0)
 """Bounds of places in a world without walls, m, as for `Simulation.random_free_place`."""
 
@@ -63,7 +65,7 @@ def free_space(scene: Scene, grid: Grid, reach: float, begin: tuple[float, float
         Only the region that this place is in, or the largest if it is in none; None: all regions.
     """
     x0, y0, x1, y1 = scene.bounds or NO_MAP
-    cell = max(CELL_M, math.sqrt((x1 - x0) * (y1 - y0) / MAX_CELLS))
+    cell = max(CELL_M, math.sqrt((x1 - x0) * (y1 - y0) / MAX_CELLS), (x1 - x0) / MAX_CELLS, (y1 - y0) / MAX_CELLS)
     nx, ny = max(1, math.ceil((x1 - x0) / cell)), max(1, math.ceil((y1 - y0) / cell))
     near: U1 = np.zeros((ny, nx), np.uint8)
     mark_near_walls(Pack(grid), x0, y0, cell, reach + cell * math.sqrt(0.5), near)

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from botyard import arguments
 from botyard.engine.batch import MAX_COORDINATE, cast_rays
 from botyard.engine.layout import F8, U8
 from botyard.engine.rng import stream_keys, uniform
@@ -16,7 +17,8 @@ from botyard.model.obstacles import Visible
 from botyard.native.kernels import RowTable
 from botyard.native.kinds import Pack
 from botyard.sim.core import Core
-from botyard.sim.freespace import FreeSpace, free_space
+from botyard.sim.freespace import MAX_SPACES, FreeSpace, free_space
+from botyard.sim.recent import Recent
 
 FREE_STREAM: Final = (1 << 32) + 2
 """Device number of random free places in the random streams of simulations."""
@@ -55,7 +57,7 @@ class _Taken:
 
 
 class Probe:
-    """Free space of the present map, kept until there is another one.
+    """Free space of the present map, which is kept for some clearances.
 
     Parameters
     ----------
@@ -66,17 +68,14 @@ class Probe:
     def __init__(self, sim: Core) -> None:
         self._sim = sim
         self._map: object = None
-        self._spaces: dict[tuple[float, tuple[float, float] | None], FreeSpace] = {}
+        self._spaces: Recent[tuple[float, tuple[float, float] | None], FreeSpace] = Recent(MAX_SPACES)
 
     def _space(self, reach: float, begin: tuple[float, float] | None) -> FreeSpace:
         grid = self._sim.engine.grid
         if self._map is not grid:
             self._spaces.clear()
             self._map = grid
-        key = reach, begin
-        if key not in self._spaces:
-            self._spaces[key] = free_space(self._sim.scene, grid, reach, begin)
-        return self._spaces[key]
+        return self._spaces.of((reach, begin), lambda: free_space(self._sim.scene, grid, reach, begin))
 
     def free_poses(self, n: int, radius: float, clearance: float, begin: tuple[float, float] | None, index: int) -> F8:
         """See `Simulation.random_free_poses`; `begin`: a place in the region, or None."""
@@ -111,7 +110,7 @@ class Probe:
 
     def cast(self, xy: ArrayLike, bearing: ArrayLike, range_max: float) -> F8:
         """See `Simulation.cast`."""
-        places, directions = np.asarray(xy, np.float64), np.asarray(bearing, np.float64)
+        places, directions = arguments.numbers(xy, "xy"), arguments.numbers(bearing, "bearing")
         if places.ndim < 1 or places.shape[-1] != 2:
             raise ArgumentError(f"xy: expected an array (…, 2), found one of shape {places.shape}")
         try:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -38,23 +39,16 @@ class Map:
         What stands in it.
     starts : (m, 3) float64
         Where robots begin in it when nobody says where: m, m, rad.
-    spaces : dict
-        Its free space by clearance, m, and whether places are in one region.
     """
 
     scene: Scene
     grid: Grid
     starts: F8
-    spaces: dict[tuple[float, bool], Pack[Spaces]] = field(default_factory=dict)
 
     def space(self, radii: Sequence[float], clearance: float, *, reachable: bool) -> Pack[Spaces]:
         """Free space for robots of these radii, m; with `reachable` that in the region of the first start, or in the largest region."""
-        found = self.spaces.get((clearance, reachable))
-        if found is None:
-            begin = (float(self.starts[0, 0]), float(self.starts[0, 1])) if reachable else None
-            found = Pack(spaces_of(self.scene, self.grid, radii, clearance, begin))
-            self.spaces[clearance, reachable] = found
-        return found
+        begin = (float(self.starts[0, 0]), float(self.starts[0, 1])) if reachable else None
+        return Pack(spaces_of(self.scene, self.grid, radii, clearance, begin))
 
 
 class Maps:
@@ -81,7 +75,9 @@ class Maps:
         if callable(scenes):
             self._make, self.count = scenes, None
         else:
-            several = [scenes] if isinstance(scenes, (Scene, str, Path)) else list(scenes)
+            several = (
+                [scenes] if isinstance(scenes, (Scene, str, Path)) else arguments.several(scenes, "scenes", "maps")
+            )
             if not several:
                 raise ArgumentError("scenes: expected at least one map, found none")
             found = [one if isinstance(one, Scene) else load_scene(arguments.path(one, "scenes")) for one in several]
@@ -89,6 +85,7 @@ class Maps:
         self._maps: dict[int, Map] = {}
         self._coming: dict[int, Future[Map]] = {}
         self._pool: ThreadPoolExecutor | None = None
+        self._process = os.getpid()
 
     def numbers(self, seeds: U8, episodes: I8) -> I8:
         """Numbers of the maps of episodes, (n,); `seeds`: of the episodes.
@@ -105,6 +102,7 @@ class Maps:
 
     def prepare(self, numbers: I8) -> None:
         """Let a thread make these maps, unless they are there."""
+        self._leave_to_parent()
         for number in np.unique(numbers).tolist():
             if number not in self._maps and number not in self._coming:
                 if self._pool is None:
@@ -117,6 +115,7 @@ class Maps:
         """The map of a number; made now, or waited for, if it is not there."""
         found = self._maps.pop(number, None)
         if found is None:
+            self._leave_to_parent()
             coming = self._coming.pop(number, None)
             found = self._made(number) if coming is None else coming.result()
         self._maps[number] = found  # the last one: it was used most recently
@@ -133,8 +132,15 @@ class Maps:
             del self._maps[number]
         return gone
 
+    def _leave_to_parent(self) -> None:
+        """In a process that was forked: there is no thread, and nobody makes what was asked for before."""
+        if self._process != os.getpid():
+            self._process, self._pool = os.getpid(), None
+            self._coming.clear()
+
     def close(self) -> None:
         """End the thread that makes maps."""
+        self._leave_to_parent()
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 

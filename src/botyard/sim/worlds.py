@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -33,7 +33,7 @@ from botyard.devices.sonar import sonar_bundles
 from botyard.engine.batch import EPISODE, MAP, MAX_COORDINATE, SAMPLES, TICK, Contact, Fault
 from botyard.engine.layout import F8, I1, I8, U1, U8, State
 from botyard.engine.rng import DEFAULT_SEED, episode_seeds
-from botyard.errors import ArgumentError
+from botyard.errors import ArgumentError, NotNowError
 from botyard.formats.models import find_robot
 from botyard.handle import Handle
 from botyard.model.beams import Bundle
@@ -109,6 +109,7 @@ class Worlds(Handle):
         boxes, grippers, joints, draining batteries, error models of devices. A `Simulation` has all of these.
     """
 
+    _copying: ClassVar[str] = "keep a copy of its state (worlds.state.copy()), or copy a world (worlds.world(i))"
     _instead: ClassVar[Mapping[str, str]] = {
         name: f"write into it: worlds.{name}[...] = …" for name in ("command", "state")
     } | {
@@ -134,10 +135,12 @@ class Worlds(Handle):
         n = arguments.whole(n, "n", low=1, high=MAX_WORLDS)
         threads = arguments.whole(threads, "threads", low=1, high=MAX_THREADS)
         map_pool = arguments.whole(map_pool, "map_pool", low=1)
-        kind = np.dtype(dtype)
-        if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
-            raise ArgumentError(f"dtype: expected float32 or float64, found {kind}")
-        models = [robots] if isinstance(robots, (str, Path, RobotSpec)) else list(robots)
+        kind = _kind_of(dtype)
+        models = (
+            [robots]
+            if isinstance(robots, (str, Path, RobotSpec))
+            else arguments.several(robots, "robots", "models of robots")
+        )
         specs = [one if isinstance(one, RobotSpec) else find_robot(arguments.path(one, "robots")) for one in models]
         if not specs:
             raise ArgumentError("robots: expected at least one model, found none")
@@ -161,10 +164,12 @@ class Worlds(Handle):
             dtype=kind,
         )
         self._radii = bodies.radius.tolist()
+        self._is_closed = False
         self._batch = Batch(plan, n, first.dt, threads)
         self._adopt()
         self._seeds[:] = _seeds(seeds, n)
-        self._begin(np.arange(n), None, None)
+        everyone = np.arange(n)
+        self._begin(everyone, self._starts_of_episodes(everyone, None, None, is_free=False))
 
     def _adopt(self) -> None:
         """Make the public arrays of those of the batch."""
@@ -221,6 +226,12 @@ class Worlds(Handle):
     def __len__(self) -> int:
         return len(self._seeds)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def __repr__(self) -> str:
         return f"<Worlds: {len(self)} of {', '.join(self.names)}>"
 
@@ -272,9 +283,9 @@ class Worlds(Handle):
         Parameters
         ----------
         mask : (n,) bool or int array, optional
-            Which worlds, or their numbers.
+            Which worlds, or their numbers; what follows has a row for each of these k worlds, in the order of the numbers.
         seeds : int or (k,) array of ints, optional
-            New seeds of the k worlds that begin anew, with episode 0; without it, the number of their episode grows by one.
+            New seeds of the worlds that begin anew, with episode 0; without it, the number of their episode grows by one.
         poses : (k, m, 3) or (m, 3) array, "free", or callable, optional
             Where the robots begin: m, m, rad; "free": at places that `sample_free` draws in the new episode; a function gets the seeds
             of the new episodes, (k,) uint64, and gives such an array; else where `Simulation.add_robot` would put them.
@@ -284,7 +295,7 @@ class Worlds(Handle):
         Raises
         ------
         ArgumentError
-            An argument is out of its range or of another shape.
+            An argument is out of its range or of another shape, or there is no room. Nothing has begun then.
         """
         chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
         if not len(chosen):
@@ -296,16 +307,22 @@ class Worlds(Handle):
         if callable(poses):
             poses = poses(episode_seeds(numbers, episodes))
         given = None if poses is None or is_free else _array(poses, "poses", np.float64, (k, m, 3))
-        if given is not None and not np.isfinite(given).all():
-            raise ArgumentError("poses: expected finite numbers")
+        if given is not None and not (np.isfinite(given).all() and (np.abs(given[..., :2]) <= MAX_COORDINATE).all()):
+            raise ArgumentError(f"poses: expected finite numbers, and places within ±{MAX_COORDINATE:g} m")
         maps = None if map_id is None else _array(map_id, "map_id", np.int64, (k,))
         if maps is not None and (maps.min() < 0 or (self._maps.count is not None and maps.max() >= self._maps.count)):
             raise ArgumentError(f"map_id: expected numbers of maps, found {int(maps.min())} … {int(maps.max())}")
+        before = self._seeds[chosen], self._episodes[chosen], self._map_ids[chosen], self._samples[chosen]
         self._seeds[chosen], self._episodes[chosen] = numbers, episodes
-        self._begin(chosen, given, maps, is_free=is_free)
+        try:
+            starts = self._starts_of_episodes(chosen, given, maps, is_free=is_free)
+        except BaseException:  # also of a function that makes maps
+            self._seeds[chosen], self._episodes[chosen], self._map_ids[chosen], self._samples[chosen] = before
+            raise
+        self._begin(chosen, starts)
 
-    def _begin(self, chosen: I8, poses: F8 | None, maps: I8 | None, *, is_free: bool = False) -> None:
-        """Begin the episodes whose numbers and seeds are set."""
+    def _starts_of_episodes(self, chosen: I8, poses: F8 | None, maps: I8 | None, *, is_free: bool) -> F8:
+        """Put worlds into the maps of the episodes whose numbers and seeds are set; where robots begin, (k, m, 3)."""
         seeds, episodes = self._seeds[chosen], self._episodes[chosen]
         if maps is not None:
             self._map_ids[chosen] = maps
@@ -316,18 +333,26 @@ class Worlds(Handle):
         self._samples[chosen] = 0
         self._use_maps()
         if is_free:
-            poses = self._sampled(chosen, FREE_CLEARANCE_M, reachable=True)
-        if poses is None:
-            different, which = np.unique(self._map_ids[chosen], return_inverse=True)
-            poses = np.stack([self._maps[number].starts for number in different.tolist()])[which]
+            return self._sampled(chosen, FREE_CLEARANCE_M, reachable=True)
+        if poses is not None:
+            return poses
+        different, which = np.unique(self._map_ids[chosen], return_inverse=True)
+        starts: F8 = np.stack([self._maps[number].starts for number in different.tolist()])[which]
+        return starts
+
+    def _begin(self, chosen: I8, poses: F8) -> None:
+        """Begin episodes at these poses."""
         self._starts[chosen] = poses
         self._batch.begin(chosen)
         self._check(chosen)
         if self._maps.count != 1:
-            self._maps.prepare(self._maps.numbers(episode_seeds(seeds, episodes + 1), episodes + 1))
+            seeds, episodes = self._seeds[chosen], self._episodes[chosen] + 1
+            self._maps.prepare(self._maps.numbers(episode_seeds(seeds, episodes), episodes))
 
     def _use_maps(self) -> None:
-        """Put worlds into the maps whose numbers they have."""
+        """Put worlds into the maps whose numbers they have. NotNowError: all is closed."""
+        if self._is_closed:
+            raise NotNowError("these worlds are closed; world(i) gives a simulation that goes on")
         if self._batch.is_in(self._map_ids):
             return
         for number in self._batch.missing(self._map_ids):
@@ -339,16 +364,20 @@ class Worlds(Handle):
         self._batch.use_grids(self._map_ids)
 
     def _chosen(self, mask: ArrayLike) -> I8:
-        """Numbers of the worlds that a mask says, ascending."""
-        given = np.asarray(mask)
+        """Numbers of the worlds that a mask says; those that it names, in their order."""
+        try:
+            given = np.asarray(mask)
+        except ValueError:  # rows of different lengths
+            given = np.zeros(())
         if given.dtype == np.bool_ and given.shape == (len(self),):
             return np.flatnonzero(given)
-        if given.dtype.kind in "iu" and given.ndim == 1:
-            numbers = np.unique(given).astype(np.int64)
-            if len(numbers) == len(given) and (not len(numbers) or (numbers[0] >= 0 and numbers[-1] < len(self))):
-                return numbers
         if not given.size and given.ndim == 1:
             return np.zeros(0, np.int64)
+        if given.dtype.kind in "iu" and given.ndim == 1:
+            numbers = given.astype(np.int64)
+            different = np.unique(numbers)
+            if len(different) == len(given) and different[0] >= 0 and different[-1] < len(self):
+                return numbers
         raise ArgumentError(
             f"mask: expected {len(self)} of True or False, or different numbers of worlds, found {arguments.found(mask)}"
         )
@@ -368,7 +397,7 @@ class Worlds(Handle):
         Parameters
         ----------
         mask : (n,) bool or int array, optional
-            Which worlds, or their numbers.
+            Which worlds, or their numbers; the places have the order of the numbers.
         clearance : float
             Each robot, as a circle, is at least so far from walls and from the others, m.
         reachable : bool
@@ -427,7 +456,7 @@ class Worlds(Handle):
             An argument is not finite, out of its range or of another shape.
         """
         range_max = arguments.number(range_max, "range_max", low=0.0, high=1e6, unit="m")
-        places = np.asarray(xy, np.float64)
+        places = arguments.numbers(xy, "xy")
         n, k = len(self), places.shape[1] if places.ndim == 3 else 0
         places = np.ascontiguousarray(_array(places, "xy", np.float64, (n, k, 2)))
         directions = np.ascontiguousarray(_array(bearing, "bearing", np.float64, (n, k)))
@@ -435,7 +464,8 @@ class Worlds(Handle):
             raise ArgumentError(f"xy, bearing: expected numbers within ±{MAX_COORDINATE:g}")
         ranges = np.empty((n, k)) if out is None else out
         if (
-            ranges.shape != (n, k)
+            not isinstance(ranges, np.ndarray)
+            or ranges.shape != (n, k)
             or ranges.dtype != np.float64
             or not ranges.flags.c_contiguous
             or not ranges.flags.writeable
@@ -505,7 +535,8 @@ class Worlds(Handle):
         return sim
 
     def close(self) -> None:
-        """End all threads. The worlds cannot be stepped any more."""
+        """End all threads; so does the end of ``with Worlds(…) as worlds``. Steps and resets raise `NotNowError` from then on; arrays stay."""
+        self._is_closed = True
         self._batch.close()
         self._maps.close()
 
@@ -547,7 +578,8 @@ def _sensors(specs: Sequence[RobotSpec], asked: Sequence[str] | None) -> list[tu
         return [one for one in known.values() if one[0] == "laser"] or list(known.values())
     if isinstance(asked, str):
         raise ArgumentError(f'sensors: expected a list of names; one is a list, too: ["{asked}"]')
-    return [known[arguments.one_of(name, "sensors", known)] for name in asked]
+    names = arguments.several(asked, "sensors", "names")
+    return [known[arguments.one_of(name, "sensors", known)] for name in names]
 
 
 def _fans(
@@ -576,12 +608,26 @@ def _fans(
     return fans, readings
 
 
+def _kind_of(dtype: DTypeLike) -> np.dtype[Any]:
+    """The type of readings. ArgumentError: it is neither float32 nor float64."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = np.dtype(np.void)
+    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ArgumentError(f"dtype: expected float32 or float64, found {arguments.found(dtype)}")
+    return kind
+
+
 def _seeds(given: ArrayLike, count: int) -> U8:
     """Seeds of worlds as 64-bit words."""
-    if np.ndim(given) == 0:
+    try:
+        found = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        found = np.zeros(0)
+    if found.ndim == 0:
         first = arguments.seed(given, "seeds")
         return np.uint64(first & 0xFFFF_FFFF_FFFF_FFFF) + np.arange(count, dtype=np.uint64)
-    found = np.asarray(given)
     if found.shape != (count,) or found.dtype.kind not in "iu":
         raise ArgumentError(f"seeds: expected a whole number, or {count} of them, found {arguments.found(given)}")
     return found.astype(np.uint64)

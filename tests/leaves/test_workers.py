@@ -1,0 +1,30 @@
+"""Threads that do the parts of a work."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from botyard.workers import Workers
+
+
+def test_a_failure_is_raised_when_no_part_is_worked_on_any_more() -> None:
+    workers, fails, done = Workers(2, "test"), threading.Event(), []
+
+    def part(number: int) -> None:
+        if number == 0:
+            fails.set()
+            raise KeyboardInterrupt
+        assert fails.wait(10)
+        threading.Event().wait(
+            0.05
+        )  # the failure is known meanwhile, and raised too early if nobody waits for this part
+        done.append(number)
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            workers.run(part, [(0,), (1,), (2,)])
+        assert sorted(done) == [1, 2]
+        done.clear()
+        workers.close()  # and the next work makes new threads
