@@ -243,3 +243,81 @@ def test_states_run_no_code(code: str, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_names_of_code(name: str, yes: bool) -> None:
     assert is_code(name) == yes
+
+
+def test_a_controller_that_exits_or_removes_robots_ends_alone(caplog: pytest.LogCaptureFixture) -> None:
+    def exits(robot: Robot) -> None:
+        raise SystemExit(3)
+
+    def removes(robot: Robot, name: str) -> None:
+        robot.simulation.remove_robot(name)
+        raise ValueError("that was all")
+
+    def steps(robot: Robot) -> None:
+        robot.simulation.step()
+
+    for controller, options, there in (
+        (exits, {}, ["ann", "bob", "eve"]),
+        (removes, {"name": "ann"}, ["bob", "eve"]),
+        (removes, {"name": "bob"}, ["ann", "eve"]),
+        (steps, {}, ["ann", "bob", "eve"]),
+    ):
+        caplog.clear()
+        sim = quiet(seed=1)
+        for k, name in enumerate(("ann", "bob", "eve")):
+            sim.add_robot("p3dx", name, pose=(0, 3 * k, 0)).set_controller(lambda robot: robot.command(v=0.3))
+        sim.robots["ann"].set_controller(controller, **options)
+        sim.robots["bob"].set_controller(lambda robot: robot.command(v=0.2))
+        sim.step(10)
+        assert list(sim.robots) == there and sim.tick == 10 and sim.robots["eve"].truth.x > 0.1
+        assert "the controller of robot ann ends" in caplog.text and caplog.text.count("ends") == 1
+
+
+class Refusing:
+    def __init__(self, robot: Robot, *, how: type[BaseException]) -> None:
+        raise how("in vain")
+
+
+async def waiting(robot: Robot) -> None: ...
+
+
+def yielding(robot: Robot) -> Any:
+    yield
+
+
+class Waiting:
+    def __init__(self, robot: Robot) -> None: ...
+
+    async def act(self) -> None: ...
+
+
+class Slotted:
+    __slots__ = ()
+
+    def __call__(self, robot: Robot) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("controller", "options", "words"),
+    [
+        (Refusing, {"how": ZeroDivisionError}, "ZeroDivisionError: in vain"),
+        (Refusing, {"how": OSError}, "OSError: in vain"),
+        (Refusing, {"how": SystemExit}, "SystemExit: in vain"),
+        (waiting, {}, "async or yield"),
+        (yielding, {}, "async or yield"),
+        (Waiting, {}, "async or yield"),
+        (Slotted(), {}, "expected a class or a function of Python"),
+        (min, {}, "expected a class or a function of Python"),
+        ("exits.py:drive", {}, "SystemExit: no robot today"),
+    ],
+)
+def test_what_cannot_drive_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, controller: Any, options: dict[str, Any], words: str
+) -> None:
+    (tmp_path / "exits.py").write_text("raise SystemExit('no robot today')")
+    monkeypatch.chdir(tmp_path)
+    sim = quiet()
+    robot = sim.add_robot("p3dx")
+    with pytest.raises(BotyardError, match=words):
+        robot.set_controller(controller, **options)
+    assert not sim.programs

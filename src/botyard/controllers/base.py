@@ -7,18 +7,21 @@ import math
 import random
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from botyard.names import shown
 from botyard.sim.simulation import Robot
 
 log = logging.getLogger("botyard.controllers")
+CRASHES: Final = (Exception, SystemExit)
+"""What ends a controller and nothing else: a user's program that exits ends itself, not the simulator."""
 
 
 class Controller(Protocol):
     """Drives one robot; called before every step. Its `rest` may be missing.
 
-    An exception that `act` raises is logged; the robot stops, and its controller is not called any more. Nobody else notices.
+    An exception that `act` raises, also that of ``sys.exit``, is logged; the robot stops, and its controller is not called any more. Nobody
+    else notices.
 
     A world can be saved and cloned (`botyard.Simulation.save_state`) if its controllers also offer ``get_state() -> value`` and
     ``set_state(value)``; a value is made of numbers, texts, lists and mappings of them.
@@ -90,10 +93,10 @@ class YieldToClients:
             self._robot.command.enable()  # a client that disconnected has switched them off
         try:
             self._controller.act()
-        except Exception as error:
+        except CRASHES as error:
             self._fail(error)
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         """The controller has raised: its robot stops, and all others go on."""
         robot = self._robot
         where = traceback.extract_tb(error.__traceback__)[-1]
@@ -101,8 +104,9 @@ class YieldToClients:
             "the controller of robot %s ends, and the robot stops: %s: %s (%s, line %s, in %s)",
             shown(robot.name), type(error).__name__, error, where.filename, where.lineno, where.name, exc_info=error,
         )  # fmt: skip
-        robot.simulation.end_program(robot.name)
-        robot.command.stop()
+        if not robot._is_removed:  # by the controller itself
+            robot.simulation.end_program(robot.name)
+            robot.command.stop()
 
     def rest(self) -> None:
         """Stop driving the robot."""
@@ -116,7 +120,7 @@ class YieldToClients:
             return
         try:
             rest()
-        except Exception:
+        except CRASHES:
             log.exception("the controller of robot %s cannot rest", shown(self._robot.name))
 
     def get_state(self) -> Any:

@@ -10,10 +10,10 @@ import inspect
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any, Final
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from botyard import arguments, codeload
-from botyard.controllers.base import Controller, ControllerFactory, FunctionController
+from botyard.controllers.base import CRASHES, Controller, ControllerFactory, FunctionController
 from botyard.controllers.follow import Follow
 from botyard.controllers.walk import Walk
 from botyard.controllers.wander import Wander
@@ -86,7 +86,7 @@ def register(controller: str | Callable[..., Any]) -> str:
     if isinstance(controller, str):
         try:
             code = codeload.load_named(controller)
-        except Exception as error:
+        except CRASHES as error:
             raise CommandLineError(f"controller {controller}: {type(error).__name__}: {error}") from error
         name = controller
     else:
@@ -95,11 +95,27 @@ def register(controller: str | Callable[..., Any]) -> str:
         name = f"{where}:{getattr(code, '__qualname__', type(code).__qualname__)}"
     if not callable(code):
         raise CommandLineError(f"controller {name}: expected a class or a function, found {arguments.found(code)}")
+    _check_function(code, name)
     number, wanted = 2, name
     while (other := _GIVEN.get(name)) is not None and other is not code:  # such as two functions in a loop
         name, number = f"{wanted} ({number})", number + 1
     _GIVEN[name] = code
     return name
+
+
+def _check_function(code: Callable[..., Any], name: str) -> None:
+    """Refuse what would be called and do nothing, and what cannot be kept. CommandLineError: it is such."""
+    where = f"controller {name}: expected a class or a function"
+    if any(
+        is_one(code)
+        for is_one in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    ):
+        raise CommandLineError(f"{where} that is called before every step and returns, found one with async or yield")
+    try:
+        inspect.signature(code)
+        ref(code)
+    except (TypeError, ValueError) as error:
+        raise CommandLineError(f"{where} of Python, found {arguments.found(code)}: {error}") from None
 
 
 @simulation.program_of.implementation
@@ -162,6 +178,7 @@ def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
         made = code(robot, seed, **options) if takes_seed else code(robot, **options)
         if not callable(getattr(made, "act", None)):
             raise TypeError(f"expected a class with a method act(), found {code.__name__} without one")
+        _check_function(made.act, f"{code.__name__}.act")
         return made  # type: ignore[no-any-return]
 
     options = [
@@ -197,5 +214,10 @@ def make_controller(robot: Robot, program: Program, seed: int) -> Controller:
             raise WorldError(f'{where}: expected the option "{name}", found none')
     try:
         return factory(robot, seed, **program.options)
-    except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError) as error:
-        raise WorldError(f"{where}: {error}") from (error if program.name in _GIVEN else None)
+    except CRASHES as error:
+        raise WorldError(f"{where}: {_said(error)}") from (error if program.name in _GIVEN else None)
+
+
+def _said(error: BaseException) -> str:
+    """What an error says: of wrong values alone, of others with its type."""
+    return f"{error}" if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: {error}"

@@ -23,11 +23,15 @@ class Programs:
     def __init__(self) -> None:
         self.acts: list[Act] = []
         self.driving: dict[str, tuple[Program, Act]] = {}
+        self._taken_off: list[Act] = []
+        """Since the present step began."""
 
     def call(self) -> None:
-        """Call all. One that is added or taken off meanwhile counts from the next step on."""
+        """Call all. One that is added meanwhile counts from the next step on; one that is taken off, as its robot is, is not called."""
+        self._taken_off.clear()
         for act in tuple(self.acts):
-            act()
+            if not self._taken_off or act not in self._taken_off:
+                act()
 
     def add(self, act: Act) -> None:
         """Call a function before every step."""
@@ -37,6 +41,7 @@ class Programs:
         """Stop calling a function; nothing happens if it was not called."""
         if act in self.acts:
             self.acts.remove(act)
+            self._taken_off.append(act)
 
     def drive(self, robot: str, program: Program, act: Act) -> None:
         """Let a program drive a robot, instead of its program so far."""

@@ -30,7 +30,7 @@ from botyard.engine.layout import F8, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
-from botyard.errors import WorldError
+from botyard.errors import NotNowError, WorldError
 from botyard.extensions import extension
 from botyard.formats import saving
 from botyard.formats.base import Options, Warn
@@ -233,6 +233,7 @@ class Simulation(Restorable[Robot]):
         self._looks = Listeners[Snapshot](log, "steps", ends_failed=True)
         self._history: History[Simulation] | None = None
         self._contacts: ContactLog | None = None
+        self._is_stepping = False
         self._closing = Listeners[None](log, "the end of a simulation")
 
     def _make_robot(self, name: str, spec: RobotSpec, start: Pose) -> Robot:
@@ -405,6 +406,8 @@ class Simulation(Restorable[Robot]):
         ------
         ArgumentError
             `n` is not a whole number of at least 0.
+        NotNowError
+            It is called within a step: by a controller, or by a function of `before_step`.
         """
         if self._is_ours is not None:
             self._check_thread()
@@ -413,9 +416,15 @@ class Simulation(Restorable[Robot]):
         programs, looks = self._programs, self._looks
         if not programs.acts and not looks:
             return self._engine.step(n)
-        for _ in range(n):
-            programs.call()
-            looks.tell(self._engine.step())
+        if self._is_stepping:
+            raise NotNowError("a step is being made: what is called in it cannot make another one")
+        self._is_stepping = True
+        try:
+            for _ in range(n):
+                programs.call()
+                looks.tell(self._engine.step())
+        finally:
+            self._is_stepping = False
         return self.snapshot
 
     def drive(self, name: str, act: Callable[[], None], program: Program) -> None:

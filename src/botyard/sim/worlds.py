@@ -535,7 +535,7 @@ class Worlds(Handle):
         return sim
 
     def close(self) -> None:
-        """End all threads; so does the end of ``with Worlds(…) as worlds``. Steps and resets raise `NotNowError` from then on; arrays stay."""
+        """End all threads; so does the end of ``with Worlds(…) as worlds``. Steps and resets raise `NotNowError` then; arrays stay."""
         self._is_closed = True
         self._batch.close()
         self._maps.close()
