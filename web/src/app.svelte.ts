@@ -4,6 +4,7 @@ import { PAST, type Details, type Push, type Schema, type View, type Welcome } f
 import { Connection, type Status } from "./net/connection";
 import { NO_MAP } from "./net/frames";
 import { Capture } from "./stores/capture.svelte";
+import { Chart } from "./stores/chart.svelte";
 import { Clock } from "./stores/clock.svelte";
 import { Commands, type Subjects } from "./stores/commands";
 import { Drag } from "./stores/drag";
@@ -76,6 +77,7 @@ export class App implements Subjects {
   readonly panels: Panels;
   readonly commands: Commands;
   readonly timeline: TimeLine;
+  readonly chart: Chart;
   readonly touch: Touch;
   readonly undo: Undo;
   readonly recording: Recording;
@@ -108,6 +110,7 @@ export class App implements Subjects {
     this.fleet = new Fleet(selection, roster, session, notices, (request) => connection.request(request), undo.group);
     this.clock = new Clock(session);
     this.timeline = new TimeLine(session, notices, () => this.clock.info.time, () => this.lookedBack());
+    this.chart = new Chart(session);
     const view = { setFirst: viewpoint.setFirst.bind(viewpoint), setMap: this.setMap.bind(this) };
     this.maps = new Maps(view, session, notices, () => connection.token, () => session.welcome?.page ?? 0, fetch, download);
     this.capture = new Capture(async (kind) => (await painter.stage?.picture(kind)) ?? null, notices, download);
@@ -138,6 +141,7 @@ export class App implements Subjects {
       this.driving.letGo();
       this.drag.lose();
       this.timeline.lose();
+      this.chart.lose();
     }
   }
 
@@ -162,6 +166,7 @@ export class App implements Subjects {
     else if (message.type === "status") {
       this.session.told(message);
       this.timeline.told(message.timeline ?? null);
+      void this.chart.told(message.timeline?.chart ?? false);
       if (!this.session.start) this.hint(); // now it is known whether a recording is shown
     } else if (message.type === "marks") this.timeline.marked(message.marks);
     else if (message.type === "details") this.detailed(message);

@@ -378,6 +378,8 @@ describe("the clock", () => {
     expect(clock.info).toMatchObject({ time: 3, paused: true, fastest: true });
     clock.framed(frame([], { time: 4, flags: PAUSED }), 1100 + 2 * INFO_PERIOD);
     expect(clock.info).toMatchObject({ time: 4, fastest: false });
+    clock.framed(frame([], { time: 5, flags: PAUSED }), 1101 + 2 * INFO_PERIOD);
+    expect(clock.info.time).toBe(5); // a recording was moved: nothing comes after it
   });
 
   it.each([

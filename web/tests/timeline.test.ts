@@ -4,7 +4,7 @@ import type { Ask } from "../src/net/connection";
 import { TimeLine } from "../src/stores/timeline.svelte";
 import { FakeNotices, FakeSimulator, settle } from "./storefakes";
 
-const HISTORY: State = { first: 10, last: 40, size: 1e6, problem: "", replay: "", loop: false };
+const HISTORY: State = { first: 10, last: 40, size: 1e6, problem: "", replay: "", loop: false, chart: false };
 
 function made(state: State | null = HISTORY, now = 0) {
   const simulator = new FakeSimulator();
@@ -126,5 +126,30 @@ describe("the time line", () => {
       { type: "loop", on: false },
     ]);
     expect([line.isLooking, line.time]).toEqual([false, 7.5]);
+  });
+
+  it("spans a part of a recording, and goes along with it", () => {
+    const state: State = { ...HISTORY, first: 0, last: 100, replay: "run.mcap" };
+    let now = 50;
+    const line = new TimeLine(new FakeSimulator(), new FakeNotices(), () => now, vi.fn());
+    line.told(state);
+    line.zoom(2, 50);
+    expect([line.span, line.isZoomed]).toEqual([{ first: 25, last: 75 }, true]);
+    line.zoom(2, 25);
+    expect(line.span).toEqual({ first: 25, last: 50 });
+    line.pan(-100);
+    expect(line.span).toEqual({ first: 0, last: 25 });
+    line.keepInView();
+    expect(line.span).toEqual({ first: 47.5, last: 72.5 });
+    now = 99;
+    line.keepInView();
+    expect(line.span).toEqual({ first: 75, last: 100 });
+    for (let k = 0; k < 50; k++) line.zoom(2, 99);
+    expect(line.span.last - line.span.first).toBeCloseTo(0.5);
+    for (let k = 0; k < 50; k++) line.zoom(0.5, 99);
+    expect([line.span, line.isZoomed]).toEqual([{ first: 0, last: 100 }, false]);
+    line.zoom(4, 50);
+    line.told({ ...state, replay: "another.mcap" });
+    expect(line.isZoomed).toBe(false);
   });
 });

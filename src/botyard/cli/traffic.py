@@ -321,16 +321,17 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
 
 def _run_recorded(real: RobotTraffic, o: dict[str, Any], progress: Callable[[float, int], None]) -> Outcome:
     """A run on robots, recorded as it goes."""
-    from botyard.traffic.recorded import note_of
+    from botyard.traffic.recorded import note_begin, note_end, note_of
 
     try:
         recording = real.sim.record(o["record"], overwrite=o["force"])
     except OSError as error:
         raise WorldError(f"{o['record']}: cannot be written: {error.strerror}") from None
     with recording:
+        note_begin(recording, real.task)
         real.on_event = partial(note_of, recording)
         out = real.run(o["time_limit"], progress)
-        recording.event("end of the run", out.describe())
+        note_end(recording, out)
     if recording.error:
         raise WorldError(f"{o['record']}: {recording.error}")
     return out

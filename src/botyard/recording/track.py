@@ -102,6 +102,8 @@ class Track:
         All maps, and the models that come later.
     marks : list of Mark
         What happened, oldest first.
+    said : list of bytes
+        All events of programs and of traffic, oldest first, as messages of `EVENTS`: `botyard.recording.own.unpack_json` reads them.
     problems : list of str
         What could not be read.
     """
@@ -113,6 +115,7 @@ class Track:
     scenes: list[Scene] = field(default_factory=list)
     models: list[Model] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
+    said: list[bytes] = field(default_factory=list, repr=False)
     problems: list[str] = field(default_factory=list)
     frames: list[bytes] = field(default_factory=list)
     budget: Budget = field(default=Budget(), repr=False)
@@ -184,6 +187,8 @@ class _Maker:
         self._since_keyframe = 0
         self._commanded = -SILENCE_S
         self._stalled: dict[str, float] = {}
+        self._said_at: list[float] = []
+        """Simulated time of each of `Track.said`, s."""
         self._handlers: dict[str, Callable[[Message], None]] = {
             STATES: self._take_state, JOURNAL: self._take_entry, EVENTS: self._take_event, ROSOUT: self._take_line,
         }  # fmt: skip
@@ -234,6 +239,9 @@ class _Maker:
             track.frames.pop()
         time = tick * track.step
         track.marks = [mark for mark in track.marks if mark.time <= time]
+        while self._said_at and self._said_at[-1] > time:
+            self._said_at.pop()
+            track.said.pop()
         self._note(time, "branch", "the world has gone on from here")
         self._since_keyframe = FRAMES_PER_KEYFRAME
 
@@ -289,6 +297,9 @@ class _Maker:
         elif what in ("lost", "gap"):
             self._note(message.time / 1e9, "warning", "the recorder had to leave something out")
         elif isinstance(what, str) and isinstance(said.get("text"), str):  # of a program, or of traffic
+            self._meter.add("bytes", len(message.data))
+            self._track.said.append(message.data)
+            self._said_at.append(message.time / 1e9)
             self._note(message.time / 1e9, "event", shown(said["text"] or what, 200))
 
     def _stalls(self, name: str, time: float) -> bool:

@@ -42,6 +42,8 @@ class Chart:
         Intervals in which a robot moves, and in which it must stand still.
     sectors : list of (robot, sector, begin, end)
         Intervals in which a robot occupies a sector.
+    grants : list of (robot, sector, begin, end)
+        Intervals in which a robot may enter a sector and has not entered it.
     asks : list of (robot, time)
         Times at which a robot passes a critical point, where it asks for a sector.
     title : str
@@ -53,6 +55,7 @@ class Chart:
     goes: list[tuple[int, float, float]]
     waits: list[tuple[int, float, float]]
     sectors: list[tuple[int, int, float, float]]
+    grants: list[tuple[int, int, float, float]]
     asks: list[tuple[int, float]]
     title: str
 
@@ -76,10 +79,12 @@ def chart_of(
     goes: list[tuple[int, float, float]] = []
     waits: list[tuple[int, float, float]] = []
     sectors: list[tuple[int, int, float, float]] = []
+    grants: list[tuple[int, int, float, float]] = []
     asks: list[tuple[int, float]] = []
     since, state = [0.0] * robots, ["goes"] * robots
     spans = [(0, 0)] * robots if starts is None else starts
     inside = {(i, s): 0.0 for i, (first, last) in enumerate(spans) for s in range(first, last + 1)}
+    granted: dict[tuple[int, int], float] = {}
 
     def turn(i: int, t: float, to: str) -> None:
         if state[i] != "done" and t > since[i]:
@@ -95,8 +100,12 @@ def chart_of(
             turn(i, t, "goes")
         elif kind == "finish":
             turn(i, t, "done")
+        elif kind == "grant":
+            granted[i, sector] = t
         elif kind == "enter":
             inside[i, sector] = t
+            if (begin := granted.pop((i, sector), t)) < t:
+                grants.append((i, sector, begin, t))
         elif kind == "release":
             sectors.append((i, sector, inside.pop((i, sector), 0.0), t))
         elif kind == "critical":
@@ -104,7 +113,8 @@ def chart_of(
     for i in range(robots):
         turn(i, end, "done")
     sectors += [(i, sector, t, end) for (i, sector), t in inside.items() if end > t]
-    return Chart(robots, end, goes, waits, sectors, asks, title)
+    grants += [(i, sector, t, end) for (i, sector), t in granted.items() if end > t]
+    return Chart(robots, end, goes, waits, sectors, grants, asks, title)
 
 
 def draw(source: Any, path: Path, *, overwrite: bool = False) -> None:

@@ -24,7 +24,12 @@ from botyard.sim.simulation import Simulation
 from botyard.traffic.motion import Path2, motions
 from botyard.traffic.outcome import KINDS, Outcome
 from botyard.traffic.replay import lanes
+from botyard.traffic.task import Task
 
+BEGIN: Final = "start of the run"
+"""Event before all others: ``robots``, their names, and ``occupied``, the first and last sector in which each begins."""
+END: Final = "end of the run"
+"""Event after all others: how it ended, and ``t``, when, s."""
 STEP_S: Final = 0.1
 """Time of a step of the recorded world, s."""
 COLORS: Final = (
@@ -83,7 +88,7 @@ def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) ->
     places = (
         np.stack([way.at(motion.place(times)) for way, motion in zip(paths, along, strict=True)]) if len(task) else None
     )
-    names = [f"traffic{i}" for i in range(len(task))]
+    names = robot_names(task)
     for i, vehicle in enumerate(task.vehicles):
         disc = tuple(
             (vehicle.radius * cos(2.0 * math.pi * k / _CORNERS), vehicle.radius * sin(2.0 * math.pi * k / _CORNERS))
@@ -96,6 +101,7 @@ def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) ->
     except OSError as error:
         raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
     with recording:
+        note_begin(recording, task)
         said = 0
         rows = list(outcome.events.rows())
         for k in range(1, count + 1):
@@ -107,9 +113,26 @@ def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) ->
             while said < len(rows) and (rows[said]["t"] <= times[k] or k == count):
                 note(recording, **rows[said])
                 said += 1
-        recording.event("end of the run", outcome.describe())
+        note_end(recording, outcome)
     if recording.error:
         raise WorldError(f"{path}: {recording.error}")
+
+
+def robot_names(task: Task) -> list[str]:
+    """Names of the robots of a task, in recordings and in the 2-D engine."""
+    return [f"traffic{i}" for i in range(len(task))]
+
+
+def note_begin(recording: Recording, task: Task) -> None:
+    """Write into a recording which robots there are and where they begin (`BEGIN`)."""
+    names = robot_names(task)
+    occupied = [list(vehicle.occupied()) for vehicle in task.vehicles]
+    recording.event(BEGIN, f"{len(names)} robots on sector paths", robots=names, occupied=occupied)
+
+
+def note_end(recording: Recording, outcome: Outcome) -> None:
+    """Write into a recording how its run has ended (`END`)."""
+    recording.event(END, outcome.describe(), t=outcome.time)
 
 
 def note(recording: Recording, *, kind: str, robot: int, **values: Any) -> None:
@@ -123,4 +146,4 @@ def note_of(recording: Recording, t: float, robot: int, kind: int, sector: int) 
     note(recording, kind=name, robot=robot, t=round(t, 9), **{"other" if name == "collision" else "sector": sector})
 
 
-__all__ = ["STEP_S", "note", "note_of", "write_recording"]
+__all__ = ["BEGIN", "END", "STEP_S", "note", "note_begin", "note_end", "note_of", "robot_names", "write_recording"]

@@ -227,6 +227,13 @@ export interface Loop {
   group?: number;
 }
 
+/** What the robots of a recorded run of traffic did over time. Answered with `ChartResult`, or null if there is no traffic in it. */
+export interface Chart {
+  type: "chart";
+  id?: number;
+  group?: number;
+}
+
 /** Load another map, for all clients, by its name; an empty name: no map. */
 export interface LoadMap {
   type: "map";
@@ -457,6 +464,7 @@ export interface TimeLine {
   problem: string;
   replay: string;
   loop: boolean;
+  chart: boolean;
 }
 
 /** An event on the time line: simulated time, s, a line of text, and its kind. */
@@ -572,6 +580,19 @@ export interface CatalogResult {
   maps: MapFile[];
 }
 
+/** When each robot of a run of traffic drove, waited, and was in which sector; times in s, robots by their numbers. */
+export interface ChartResult {
+  title: string;
+  end: number;
+  robots: string[];
+  goes: [number, number, number][];
+  waits: [number, number, number][];
+  sectors: [number, number, number, number][];
+  grants: [number, number, number, number][];
+  asks: [number, number][];
+  left_out: number;
+}
+
 /** Structures of the engine: squares (x, y of the lower left corner, edge, value 0 … 1 of each, in one list), lines, names of bodies. */
 export interface DebugResult {
   squares: number[];
@@ -579,7 +600,7 @@ export interface DebugResult {
   names: string[];
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | OdometryErrors | LoadMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | Interface | Start | Reply | Exit | Catalog | Debug;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | OdometryErrors | LoadMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | Interface | Start | Reply | Exit | Catalog | Debug;
 
 export type Push = Welcome | Started | Schema | MapChanged | Status | Marks | Details | Log | Ok | Failed;
 

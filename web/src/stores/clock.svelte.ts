@@ -29,7 +29,8 @@ export class Clock {
 
   framed(frame: Pick<Frame, "flags" | "time" | "ratio" | "stepMs" | "tick" | "speed">, now: number): void {
     const paused = (frame.flags & PAUSED) !== 0;
-    if (now - this.last <= INFO_PERIOD && paused === this.info.paused) return;
+    // while it stands still, no later frame would bring what is left out here
+    if (!paused && !this.info.paused && now - this.last <= INFO_PERIOD) return;
     this.last = now;
     const { time, ratio, stepMs, tick, speed } = frame;
     this.info = { time, ratio, stepMs, tick, paused, fastest: (frame.flags & FASTEST) !== 0, speed };

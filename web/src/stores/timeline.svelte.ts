@@ -8,6 +8,8 @@ import type { Asks, Says } from "./ports";
 const NOW_S = 0.05;
 /** An event this near, s, is the one that is shown: the moment that is shown for it may be a little earlier. */
 const SAME_S = 0.25;
+/** Least time that the bar spans, s. */
+const MIN_SPAN_S = 0.5;
 
 export class TimeLine {
   /** What can be looked at; null: nothing. */
@@ -18,6 +20,10 @@ export class TimeLine {
   looked = $state.raw<Looked | null>(null);
   /** Where the bar was put while the simulator has not shown it yet, s. */
   private wanted = $state<number | null>(null);
+  /** The part that the bar spans; null: all of it. */
+  private part = $state.raw<{ first: number; last: number } | null>(null);
+  /** Where the bar is in the window, pixels: the chart below has its times at the same places. */
+  place = $state.raw({ left: 0, right: 0 });
   private waits: Ask | null = null;
   private busy = false;
 
@@ -50,8 +56,52 @@ export class TimeLine {
     return Math.max(0, (this.state?.last ?? 0) - this.time);
   }
 
+  /** Times at the ends of the bar, s. */
+  get span(): { first: number; last: number } {
+    const { first, last } = this.state ?? { first: 0, last: 0 };
+    if (!this.part) return { first, last };
+    return { first: Math.max(first, this.part.first), last: Math.min(last, this.part.last) };
+  }
+
+  get isZoomed(): boolean {
+    return this.part !== null;
+  }
+
   told(state: State | null): void {
+    if (state?.replay !== this.state?.replay) this.part = null;
     this.state = state;
+  }
+
+  /** Let the bar span more or less time; what is at a time, s, stays where it is. */
+  zoom(factor: number, at: number): void {
+    const { first, last } = this.span;
+    const part = Math.min(1, Math.max(0, (at - first) / Math.max(last - first, 1e-9)));
+    const span = Math.max(MIN_SPAN_S, (last - first) / factor);
+    this.show(at - part * span, span);
+  }
+
+  /** Move what the bar spans, s. */
+  pan(by: number): void {
+    const { first, last } = this.span;
+    this.show(first + by, last - first);
+  }
+
+  /** Let the bar span all again. */
+  whole(): void {
+    this.part = null;
+  }
+
+  /** A moment outside of what the bar spans is shown: go there. */
+  keepInView(): void {
+    const { first, last } = this.span;
+    if (this.part && (this.time < first || this.time > last)) this.show(this.time - 0.1 * (last - first), last - first);
+  }
+
+  private show(first: number, span: number): void {
+    if (!this.state) return;
+    const begin = Math.max(this.state.first, Math.min(first, this.state.last - span));
+    const all = span >= this.state.last - this.state.first;
+    this.part = all ? null : { first: begin, last: begin + span };
   }
 
   marked(marks: Mark[]): void {

@@ -443,6 +443,10 @@ class PageDesk:
     def _(self, request: msg.Loop, viewer: Viewer) -> None:
         self.timeline.loop(request.on, self.caller(viewer))
 
+    @_do.register
+    def _(self, request: msg.Chart, viewer: Viewer) -> msgspec.Raw | None:
+        return self.timeline.chart()
+
     # the world
 
     def load_map(self, name: str, caller: Caller) -> Future[bool]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Final
+
+import msgspec
 
 from botyard.control import Caller, Control, Resume
 from botyard.control.parts import RunLoop
@@ -15,9 +18,14 @@ from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Viewer
 from botyard.recording.player import Player
 from botyard.sim.simulation import Simulation
+from botyard.traffic.recordedchart import RecordedChart, recorded_chart
 
 MAX_NAME: Final = 200
 """Longest name of a recording that pages are told, characters."""
+MAX_BARS: Final = 100_000
+"""Most bars of a chart that a page is sent, and most times at which robots ask: of more, the longest bars and the first times."""
+DIGITS: Final = 6
+"""Digits of times in a chart behind the point: µs."""
 
 
 class RecordingLine:
@@ -38,6 +46,8 @@ class RecordingLine:
     def __init__(self, player: Player, hub: RunLoop, control: Control, name: str) -> None:
         self._player, self._hub, self._control = player, hub, control
         self._name = shown(name, MAX_NAME)
+        found = recorded_chart(player.track)
+        self._chart = None if found is None else _encoded(found)
         self.marks: Sequence[msg.Mark] = tuple(
             msg.Mark(time=mark.time, kind=mark.kind, text=mark.text) for mark in player.track.marks
         )
@@ -45,7 +55,10 @@ class RecordingLine:
     def state(self) -> msg.TimeLine | None:
         """See `TimeLine.state`."""
         player = self._player
-        return msg.TimeLine(first=player.begin, last=player.end, replay=self._name, loop=player.loop)
+        return msg.TimeLine(
+            first=player.begin, last=player.end, replay=self._name, loop=player.loop,
+            chart=self._chart is not None,
+        )  # fmt: skip
 
     def source_of(self, viewer: Viewer) -> ViewSource | None:
         """All are shown the same."""
@@ -88,6 +101,34 @@ class RecordingLine:
         """Begin again at the end."""
         self._control.check(caller, Resume)
         self._player.loop = on
+
+    def chart(self) -> msgspec.Raw | None:
+        """See `TimeLine.chart`."""
+        return self._chart
+
+
+def _encoded(found: RecordedChart) -> msgspec.Raw:
+    """A chart as pages get it."""
+    chart = found.chart
+    lengths = sorted(
+        (bar[-1] - bar[-2] for bar in chain(chart.goes, chart.waits, chart.sectors, chart.grants)), reverse=True
+    )
+    least = lengths[MAX_BARS] if len(lengths) > MAX_BARS else -1.0
+    goes, waits = (
+        [(i, round(a, DIGITS), round(b, DIGITS)) for i, a, b in bars if b - a > least]
+        for bars in (chart.goes, chart.waits)
+    )
+    sectors, grants = (
+        [(i, sector, round(a, DIGITS), round(b, DIGITS)) for i, sector, a, b in bars if b - a > least]
+        for bars in (chart.sectors, chart.grants)
+    )
+    asks = [(i, round(t, DIGITS)) for i, t in chart.asks[:MAX_BARS]]
+    left_out = len(lengths) - len(goes) - len(waits) - len(sectors) - len(grants)
+    result = msg.ChartResult(
+        title=chart.title, end=chart.end, robots=list(found.names), goes=goes, waits=waits, sectors=sectors, grants=grants,
+        asks=asks, left_out=left_out,
+    )  # fmt: skip
+    return msgspec.Raw(msg.encoder.encode(result))
 
 
 __all__ = ["RecordingLine"]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
+import msgspec
+
 from botyard.control import Branch, Caller, Control
 from botyard.control.history import NO_HISTORY
 from botyard.control.parts import RunLoop
@@ -73,6 +75,10 @@ class TimeLine(Protocol):
 
     def loop(self, on: bool, caller: Caller) -> None:
         """Begin again at the end. NotNowError: this is no recording."""
+        ...
+
+    def chart(self) -> msgspec.Raw | None:
+        """What robots did over time, as `botyard.protocols.webgui.messages.ChartResult`; None: there is no chart."""
         ...
 
 
@@ -191,6 +197,10 @@ class LookBack:
     def loop(self, on: bool, caller: Caller) -> None:
         """A running simulation has no end at which it could begin again."""
         raise NotNowError("only a recording begins again at its end")
+
+    def chart(self) -> msgspec.Raw | None:
+        """There is a chart of recordings only."""
+        return None
 
     def _show_present(self, viewer: Viewer) -> None:
         """Show a viewer the present again."""

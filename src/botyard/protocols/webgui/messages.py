@@ -209,6 +209,10 @@ class Loop(Request, tag="loop"):
     on: bool
 
 
+class Chart(Request, tag="chart"):
+    """What the robots of a recorded run of traffic did over time. Answered with `ChartResult`, or null if there is no traffic in it."""
+
+
 class LoadMap(Request, tag="map"):
     """Load another map, for all clients, by its name; an empty name: no map."""
 
@@ -298,7 +302,7 @@ class Debug(Request, tag="debug"):
 
 AnyRequest = (
     Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice
-    | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | OdometryErrors | LoadMap | Reload | Snapshot
+    | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | OdometryErrors | LoadMap | Reload | Snapshot
     | StartRecording | StopRecording | SaveRecording | Interface | Start | Reply | Exit | Catalog | Debug
 )  # fmt: skip
 
@@ -456,6 +460,8 @@ class TimeLine(msgspec.Struct, kw_only=True):
         Name of the recording that is shown; empty: a simulation runs.
     loop : bool
         It begins again at its end.
+    chart : bool
+        There is a chart of it (`Chart`).
     """
 
     first: float
@@ -464,6 +470,7 @@ class TimeLine(msgspec.Struct, kw_only=True):
     problem: str = ""
     replay: str = ""
     loop: bool = False
+    chart: bool = False
 
 
 class Mark(msgspec.Struct, kw_only=True):
@@ -596,6 +603,38 @@ class CatalogResult(msgspec.Struct, kw_only=True):
 
     models: list[Model]
     maps: list[MapFile]
+
+
+class ChartResult(msgspec.Struct, kw_only=True):
+    """When each robot of a run of traffic drove, waited, and was in which sector; times in s, robots by their numbers.
+
+    Attributes
+    ----------
+    title : str
+        How the run ended.
+    end : float
+        When it ended.
+    robots : list of str
+        Names of the robots.
+    goes, waits : list of (robot, begin, end)
+        It moves; it stands still until it may go on.
+    sectors, grants : list of (robot, sector, begin, end)
+        It occupies a sector; it may enter one and has not entered it.
+    asks : list of (robot, time)
+        It asks for a sector.
+    left_out : int
+        Bars that are not in it because there are too many: the shortest.
+    """
+
+    title: str
+    end: float
+    robots: list[str]
+    goes: list[tuple[int, float, float]]
+    waits: list[tuple[int, float, float]]
+    sectors: list[tuple[int, int, float, float]]
+    grants: list[tuple[int, int, float, float]]
+    asks: list[tuple[int, float]]
+    left_out: int = 0
 
 
 class DebugResult(msgspec.Struct, kw_only=True):

@@ -1,0 +1,107 @@
+"""The chart of a recorded run of traffic (`botyard.traffic.recorded`): of its events, as they stand in the recording.
+
+A recording is a file from a stranger, and any program may write events: what does not fit is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from botyard.errors import RecordingError
+from botyard.names import shown
+from botyard.recording.own import unpack_json
+from botyard.recording.track import Track
+from botyard.traffic.gantt import MAX_TITLE, Chart, chart_of
+from botyard.traffic.outcome import KINDS
+from botyard.traffic.recorded import BEGIN, END
+
+MAX_ROBOTS: Final = 20_000
+"""Most robots of a chart; what is said of others is left out."""
+MAX_SECTOR: Final = 1_000_000
+"""Greatest number of a sector."""
+MAX_OCCUPIED: Final = 1_000
+"""Most sectors that a robot occupies at the start."""
+MAX_NAME: Final = 100
+"""Longest name of a robot, characters."""
+
+
+class RecordedChart(NamedTuple):
+    """The chart of a recording, and the names of its robots, by their numbers."""
+
+    chart: Chart
+    names: tuple[str, ...]
+
+
+def recorded_chart(track: Track) -> RecordedChart | None:
+    """The chart of the traffic in a recording; None: there is none in it."""
+    begin: Mapping[str, Any] = {}
+    rows: list[dict[str, Any]] = []
+    title, end = "", 0.0
+    for event in _events(track):
+        kind = event.get("event")
+        if kind == BEGIN:
+            begin = event
+        elif kind == END:
+            title = shown(str(event.get("text", "")), MAX_TITLE)
+            end = _number(event.get("t"))
+        elif (row := _row(event)) is not None:
+            rows.append(row)
+    if not rows:
+        return None
+    highest = max(row["robot"] for row in rows)
+    names = _names(begin.get("robots"), highest + 1)
+    spans = _spans(begin.get("occupied"), len(names))
+    end = max(end if end > 0.0 else track.end * track.step, max(row["t"] for row in rows))
+    return RecordedChart(chart_of(rows, len(names), end, title, spans), names)
+
+
+def _events(track: Track) -> Iterator[dict[str, Any]]:
+    for data in track.said:
+        try:
+            yield unpack_json(data)
+        except RecordingError:
+            continue
+
+
+def _row(event: Mapping[str, Any]) -> dict[str, Any] | None:
+    """An event of traffic as `chart_of` takes it; None: it is another one."""
+    kind, robot, sector = event.get("event"), event.get("robot"), event.get("sector", event.get("other"))
+    time = _number(event.get("t"))
+    if kind not in KINDS or time < 0.0 or not _is_index(robot, MAX_ROBOTS) or not _is_index(sector, MAX_SECTOR):
+        return None
+    return {"t": time, "robot": robot, "kind": kind, "sector": sector}
+
+
+def _number(value: Any) -> float:
+    """A time, s; −1: it is none."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0.0 <= value < math.inf else -1.0
+
+
+def _is_index(value: Any, limit: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit
+
+
+def _names(robots: Any, least: int) -> tuple[str, ...]:
+    """Names of the robots, at least so many: those that are not told are the robots' numbers."""
+    told = robots[:MAX_ROBOTS] if isinstance(robots, list) else []
+    found = [shown(name, MAX_NAME) if isinstance(name, str) else f"robot {i}" for i, name in enumerate(told)]
+    return (*found, *(f"robot {i}" for i in range(len(found), least)))
+
+
+def _spans(occupied: Any, robots: int) -> list[tuple[int, int]]:
+    """First and last sector that each robot occupies at the start."""
+    told = occupied if isinstance(occupied, list) else []
+    return [_span(told[i]) if i < len(told) else (0, 0) for i in range(robots)]
+
+
+def _span(value: Any) -> tuple[int, int]:
+    if isinstance(value, list) and len(value) == 2 and all(_is_index(sector, MAX_SECTOR) for sector in value):
+        first, last = value
+        return first, min(last, first + MAX_OCCUPIED - 1)
+    return 0, 0
+
+
+__all__ = ["RecordedChart", "recorded_chart"]
