@@ -14,7 +14,7 @@ EXE :=
 endif
 ARGS ?=
 
-.PHONY: run kernels test test-aarch64 test-layers test-long coverage mutants venv lock lint fuzz dist bench bench-peers audit maps compatibility web peers clean
+.PHONY: run kernels test test-aarch64 test-layers test-learning test-long coverage mutants venv lock lint fuzz dist bench bench-peers audit maps compatibility web peers clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python$(EXE):
@@ -111,6 +111,12 @@ test-aarch64: $(VENV)/.all
 # runs of simulations, each done again from its journal: digests of every step must be equal; and ten minutes of DDS participants that come and go
 test-long: $(VENV)/.all
 	BOTYARD_JOURNAL=1 BOTYARD_CHURN_S=600 $(BIN)/python -m pytest -n auto tests/controllers tests/devices tests/protocols tests/servers tests/traffic tests/test_api.py $(ARGS)
+
+# environments with stable-baselines3, which brings torch: in an environment of its own
+test-learning:
+	$(PYTHON) -m venv .venv-learning
+	.venv-learning/bin/python -m pip install --quiet --disable-pip-version-check -e ".[learning,jit]" stable-baselines3 pytest
+	.venv-learning/bin/python -m pytest tests/learning/test_stable_baselines.py $(ARGS)
 
 lint: $(VENV)/.all
 	$(BIN)/ruff check src tests bench examples tools hatch_build.py

@@ -42,7 +42,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "discovery": Extra(("zeroconf",), "announce robots by multicast DNS"),
     "drawings": Extra(("ezdxf", "svgelements"), "maps from DXF and SVG drawings"),
     "jit": Extra(("llvmlite", "numba"), "kernels compiled on this machine, where none come with the package"),
-    "learning": Extra(("gymnasium",), "environments for reinforcement learning"),
+    "learning": Extra(("gymnasium", "pettingzoo"), "environments for reinforcement learning"),
     "movie": Extra(("av",), "movies as MP4"),
     "plots": Extra(("matplotlib",), "Gantt charts of traffic"),
     "studies": Extra(("matplotlib", "pyarrow", "scipy"), "studies: Sobol samples, Parquet tables, reports with plots"),

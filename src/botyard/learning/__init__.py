@@ -1,4 +1,4 @@
-"""Environments for reinforcement learning on `botyard.Worlds` (extra ``learning``: gymnasium).
+"""Environments for reinforcement learning on `botyard.Worlds` (extra ``learning``: gymnasium, pettingzoo).
 
     import gymnasium
 
@@ -6,7 +6,8 @@
     observations, infos = envs.reset(seed=1)
 
 A `Task` says what is observed, what is rewarded and when an episode ends, for all worlds at once; `VectorEnvironment` and `Environment` are
-Gymnasium's interfaces to it. Gymnasium finds the names by itself (entry point ``gymnasium.envs``); without that, import this module.
+Gymnasium's interfaces to it, `ParallelEnvironment` is PettingZoo's, and `stable_baselines` makes that of stable-baselines3. Gymnasium finds
+the names by itself (entry point ``gymnasium.envs``); without that, import this module.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from botyard.learning.catalog import TASKS
 
 if TYPE_CHECKING:
     from botyard.learning.environments import Environment, VectorEnvironment
+    from botyard.learning.parallel import ParallelEnvironment
+    from botyard.learning.stablebaselines import stable_baselines
     from botyard.learning.tasks.base import EpisodeDraws, Task, TeamTask
     from botyard.learning.tasks.coverage import Coverage
     from botyard.learning.tasks.dock import Dock
@@ -28,14 +31,16 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     "Environment": "environments",
     "EpisodeDraws": "tasks.base",
+    "ParallelEnvironment": "parallel",
     "Task": "tasks.base",
     "TeamTask": "tasks.base",
     "VectorEnvironment": "environments",
+    "stable_baselines": "stablebaselines",
 } | {name: f"tasks.{module}" for name, module in TASKS.items()}
 
 __all__ = [
-    "Coverage", "Dock", "Environment", "EpisodeDraws", "Exchange", "Follow", "Formation", "Navigate", "Task", "TeamTask",
-    "VectorEnvironment", "register",
+    "Coverage", "Dock", "Environment", "EpisodeDraws", "Exchange", "Follow", "Formation", "Navigate", "ParallelEnvironment", "Task",
+    "TeamTask", "VectorEnvironment", "register", "stable_baselines",
 ]  # fmt: skip
 
 

@@ -3,107 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from botyard import arguments
 from botyard.errors import ArgumentError
+from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, checked_mode, row_of_seeds
 from botyard.learning.catalog import find_task
-from botyard.learning.tasks.base import B1, F4, I8, EpisodeDraws, Task
-from botyard.sim.worlds import Worlds
-
-PICTURE_PIXELS: Final = 480
-"""Width of rendered pictures."""
-MAX_SEED: Final = 2**63
+from botyard.learning.tasks.base import B1, Task
 
 
-class _Batch:
-    """Worlds with a task, and the arrays of a step.
-
-    Arrays that are handed out are copies, or, without `copy`, of two sets that take turns: what a step returned stays as it is until the
-    step after the next.
-    """
-
-    def __init__(self, task: Task, n: int, threads: int, copy: bool, seed: int) -> None:
-        self.task = task
-        self.worlds = Worlds(
-            task.scenes,
-            list(task.robots),
-            n,
-            seeds=_row_of_seeds(seed, n),
-            step=task.step,
-            threads=threads,
-            sensors=task.sensors,
-        )
-        task.begin(self.worlds)
-        low, high = task.observation_bounds(self.worlds)
-        self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
-        low, high = task.action_bounds(self.worlds)
-        self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
-        self._copy = copy
-        self._sets = [self._arrays(n) for _ in range(1 if copy else 2)]
-        self._turn = 0
-        self.everyone: I8 = np.arange(n)
-        self.has_begun = False
-
-    def _arrays(self, n: int) -> tuple[F4, NDArray[np.float64], B1, B1]:
-        shape = self.observation_space.shape
-        return np.zeros((n, *shape), np.float32), np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-
-    def next_set(self) -> tuple[F4, NDArray[np.float64], B1, B1]:
-        """Arrays for observations, rewards, terminations and truncations."""
-        self._turn = (self._turn + 1) % len(self._sets)
-        return self._sets[self._turn]
-
-    def given(self, *arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """Arrays as they are handed out."""
-        return tuple(array.copy() for array in arrays) if self._copy else arrays
-
-    def begin(self, chosen: I8, seeds: NDArray[np.uint64] | None = None) -> None:
-        """Begin episodes in some worlds."""
-        self.worlds.reset(chosen, seeds=seeds, poses=self.task.poses)
-        self.task.on_reset(self.worlds, chosen, EpisodeDraws(self.worlds.seeds[chosen]))
-        self.has_begun = True
-
-    def act(self, actions: ArrayLike) -> None:
-        """Take the actions of a step. ResetNeeded: no episode has begun yet."""
-        if not self.has_begun:
-            raise gymnasium.error.ResetNeeded("call reset() before step()")
-        given = np.asarray(actions, np.float32)
-        wanted = (len(self.worlds), *self.action_space.shape)
-        if given.shape != wanted:
-            raise ArgumentError(f"actions: expected an array of shape {wanted}, found one of shape {given.shape}")
-        if not np.isfinite(given).all():
-            raise ArgumentError("actions: expected finite numbers")
-        self.task.act(self.worlds, np.clip(given, self.action_space.low, self.action_space.high))
-
-    def picture(self, world: int) -> NDArray[np.uint8]:
-        """A world from above, (height, width, 3)."""
-        image = self.worlds.world(world).render(size=PICTURE_PIXELS, scans=False)
-        return np.asarray(image.convert("RGB"))
-
-
-class _OfBatch:
-    """What both kinds of environments show of their batch."""
-
-    _batch: _Batch
-
-    @property
-    def worlds(self) -> Worlds:
-        """The worlds; of a single environment `Worlds` of one."""
-        return self._batch.worlds
-
-    @property
-    def task(self) -> Task:
-        """The task."""
-        return self._batch.task
-
-
-class VectorEnvironment(_OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
+class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
     """Many worlds as one environment of Gymnasium.
 
     Parameters
@@ -151,8 +65,8 @@ class VectorEnvironment(_OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.num_envs = arguments.whole(num_envs, "num_envs", low=1)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
-        self.render_mode = _checked_mode(render_mode)
-        self._batch = _Batch(find_task(task, **options), self.num_envs, threads, copy, seed=1)
+        self.render_mode = checked_mode(render_mode)
+        self._batch = TaskBatch(find_task(task, **options), self.num_envs, threads, copy, seed=1)
         self.single_observation_space = self._batch.observation_space
         self.single_action_space = self._batch.action_space
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, self.num_envs)
@@ -244,7 +158,7 @@ class VectorEnvironment(_OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.worlds.close()
 
 
-class Environment(_OfBatch, gymnasium.Env[Any, Any]):
+class Environment(OfBatch, gymnasium.Env[Any, Any]):
     """One world as an environment of Gymnasium.
 
     Parameters
@@ -270,8 +184,8 @@ class Environment(_OfBatch, gymnasium.Env[Any, Any]):
     def __init__(
         self, task: str | Task | type[Task] = "Navigate", *, render_mode: str | None = None, **options: Any
     ) -> None:
-        self.render_mode = _checked_mode(render_mode)
-        self._batch = _Batch(find_task(task, **options), 1, 1, copy=True, seed=1)
+        self.render_mode = checked_mode(render_mode)
+        self._batch = TaskBatch(find_task(task, **options), 1, 1, copy=True, seed=1)
         self.observation_space, self.action_space = self._batch.observation_space, self._batch.action_space
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -280,7 +194,7 @@ class Environment(_OfBatch, gymnasium.Env[Any, Any]):
         if seed is None and not self._batch.has_begun:
             seed = int(self.np_random.integers(MAX_SEED))
         batch = self._batch
-        batch.begin(batch.everyone, None if seed is None else _row_of_seeds(seed, 1))
+        batch.begin(batch.everyone, None if seed is None else row_of_seeds(seed, 1))
         observed, *_ = batch.next_set()
         self.task.observe(self.worlds, observed)
         return observed[0].copy(), self._info()
@@ -308,22 +222,9 @@ class Environment(_OfBatch, gymnasium.Env[Any, Any]):
         self.worlds.close()
 
 
-def _checked_mode(render_mode: str | None) -> str | None:
-    """A render mode. ArgumentError: there is none of that name."""
-    if render_mode not in (None, "rgb_array"):
-        raise ArgumentError(f'render_mode: expected rgb_array or None, found "{render_mode}"')
-    return render_mode
-
-
-def _row_of_seeds(seed: int, n: int) -> NDArray[np.uint64]:
-    """Seeds of n worlds: `seed`, `seed` + 1, …"""
-    first = arguments.whole(seed, "seed", low=0, high=MAX_SEED)
-    return np.uint64(first) + np.arange(n, dtype=np.uint64)
-
-
 def _seeds_of(seed: int | Sequence[int | None], n: int, present: NDArray[np.uint64]) -> NDArray[np.uint64]:
     if isinstance(seed, int) or not isinstance(seed, Sequence):
-        return _row_of_seeds(seed, n)
+        return row_of_seeds(seed, n)
     if len(seed) != n:
         raise ArgumentError(f"seed: expected one for each of {n} worlds, found {len(seed)}")
     return np.array(

@@ -1,0 +1,116 @@
+"""Worlds with a task: what all kinds of environments stand on."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import gymnasium
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from botyard import arguments
+from botyard.errors import ArgumentError
+from botyard.learning.tasks.base import B1, F4, I8, EpisodeDraws, Task
+from botyard.sim.worlds import Worlds
+
+PICTURE_PIXELS: Final = 480
+"""Width of rendered pictures."""
+MAX_SEED: Final = 2**63
+
+
+class TaskBatch:
+    """Worlds with a task, and the arrays of a step.
+
+    Arrays that are handed out are copies, or, without `copy`, of two sets that take turns: what a step returned stays as it is until the
+    step after the next.
+    """
+
+    def __init__(self, task: Task, n: int, threads: int, copy: bool, seed: int) -> None:
+        self.task = task
+        self.worlds = Worlds(
+            task.scenes,
+            list(task.robots),
+            n,
+            seeds=row_of_seeds(seed, n),
+            step=task.step,
+            threads=threads,
+            sensors=task.sensors,
+        )
+        task.begin(self.worlds)
+        low, high = task.observation_bounds(self.worlds)
+        self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
+        low, high = task.action_bounds(self.worlds)
+        self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
+        self._copy = copy
+        self._sets = [self._arrays(n) for _ in range(1 if copy else 2)]
+        self._turn = 0
+        self.everyone: I8 = np.arange(n)
+        self.has_begun = False
+
+    def _arrays(self, n: int) -> tuple[F4, NDArray[np.float64], B1, B1]:
+        shape = self.observation_space.shape
+        return np.zeros((n, *shape), np.float32), np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+
+    def next_set(self) -> tuple[F4, NDArray[np.float64], B1, B1]:
+        """Arrays for observations, rewards, terminations and truncations."""
+        self._turn = (self._turn + 1) % len(self._sets)
+        return self._sets[self._turn]
+
+    def given(self, *arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """Arrays as they are handed out."""
+        return tuple(array.copy() for array in arrays) if self._copy else arrays
+
+    def begin(self, chosen: I8, seeds: NDArray[np.uint64] | None = None) -> None:
+        """Begin episodes in some worlds."""
+        self.worlds.reset(chosen, seeds=seeds, poses=self.task.poses)
+        self.task.on_reset(self.worlds, chosen, EpisodeDraws(self.worlds.seeds[chosen]))
+        self.has_begun = True
+
+    def act(self, actions: ArrayLike) -> None:
+        """Take the actions of a step. ResetNeeded: no episode has begun yet."""
+        if not self.has_begun:
+            raise gymnasium.error.ResetNeeded("call reset() before step()")
+        given = np.asarray(actions, np.float32)
+        wanted = (len(self.worlds), *self.action_space.shape)
+        if given.shape != wanted:
+            raise ArgumentError(f"actions: expected an array of shape {wanted}, found one of shape {given.shape}")
+        if not np.isfinite(given).all():
+            raise ArgumentError("actions: expected finite numbers")
+        self.task.act(self.worlds, np.clip(given, self.action_space.low, self.action_space.high))
+
+    def picture(self, world: int) -> NDArray[np.uint8]:
+        """A world from above, (height, width, 3)."""
+        image = self.worlds.world(world).render(size=PICTURE_PIXELS, scans=False)
+        return np.asarray(image.convert("RGB"))
+
+
+class OfBatch:
+    """What both kinds of environments show of their batch."""
+
+    _batch: TaskBatch
+
+    @property
+    def worlds(self) -> Worlds:
+        """The worlds; of a single environment `Worlds` of one."""
+        return self._batch.worlds
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return self._batch.task
+
+
+def checked_mode(render_mode: str | None) -> str | None:
+    """A render mode. ArgumentError: there is none of that name."""
+    if render_mode not in (None, "rgb_array"):
+        raise ArgumentError(f'render_mode: expected rgb_array or None, found "{render_mode}"')
+    return render_mode
+
+
+def row_of_seeds(seed: int, n: int) -> NDArray[np.uint64]:
+    """Seeds of n worlds: `seed`, `seed` + 1, …"""
+    first = arguments.whole(seed, "seed", low=0, high=MAX_SEED)
+    return np.uint64(first) + np.arange(n, dtype=np.uint64)
+
+
+__all__ = ["MAX_SEED", "OfBatch", "TaskBatch", "checked_mode", "row_of_seeds"]

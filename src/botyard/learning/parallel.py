@@ -1,0 +1,149 @@
+"""PettingZoo's interface to tasks of several robots: one world as a `ParallelEnv` (pettingzoo.farama.org)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pettingzoo
+
+from botyard.errors import ArgumentError
+from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, checked_mode, row_of_seeds
+from botyard.learning.catalog import find_task
+from botyard.learning.tasks.base import F4, TeamTask
+
+
+class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # type: ignore[misc] # it has no stubs
+    """One world with several robots as an environment of PettingZoo: each robot is an agent, with its own observation, action and reward.
+
+    Agents have the names of the robots. An episode ends for all of them at once; `agents` is empty then, until `reset`.
+
+    Parameters
+    ----------
+    task : str, TeamTask or class of such tasks
+        What is to be learned.
+    render_mode : str, optional
+        ``rgb_array``.
+    **options
+        Arguments of the task's class.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of its range or of another type, or the task is one of a single robot.
+    """
+
+    def __init__(
+        self, task: str | TeamTask | type[TeamTask] = "Exchange", *, render_mode: str | None = None, **options: Any
+    ) -> None:
+        found = find_task(task, **options)
+        if not isinstance(found, TeamTask):
+            raise ArgumentError(f"task: expected one of several robots (TeamTask), found {type(found).__name__}")
+        self.render_mode = checked_mode(render_mode)
+        self._team = found
+        self._batch = TaskBatch(found, 1, 1, copy=True, seed=1)
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 10, "name": f"botyard_{type(found).__name__}_v0"}
+        self.possible_agents = list(self.worlds.names)
+        self.agents: list[str] = []
+        self._random = np.random.default_rng()
+        seen, done = self._batch.observation_space, self._batch.action_space
+        self.observation_spaces = {
+            name: gymnasium.spaces.Box(seen.low[k], seen.high[k], dtype=np.float32)
+            for k, name in enumerate(self.possible_agents)
+        }
+        self.action_spaces = {
+            name: gymnasium.spaces.Box(done.low[k], done.high[k], dtype=np.float32)
+            for k, name in enumerate(self.possible_agents)
+        }
+
+    def observation_space(self, agent: str) -> gymnasium.spaces.Box:
+        """The space of an agent's observations."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> gymnasium.spaces.Box:
+        """The space of an agent's actions."""
+        return self.action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Begin an episode: the first one of a seed, or the next one. The first time, a seed is drawn. `options` are ignored.
+
+        Raises
+        ------
+        ArgumentError
+            The seed is no whole number of at least 0.
+        """
+        batch = self._batch
+        if seed is None and not batch.has_begun:
+            seed = int(self._random.integers(MAX_SEED))
+        batch.begin(batch.everyone, None if seed is None else row_of_seeds(seed, 1))
+        self.agents = self.possible_agents[:]
+        return self._observations(), self._infos()
+
+    def step(
+        self, actions: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Advance the world by a step. After the end of an episode, nothing happens, and nobody gets anything.
+
+        Raises
+        ------
+        ArgumentError
+            The action of an agent is missing, of another shape, or not finite.
+        """
+        if not self.agents and self._batch.has_begun:
+            return {}, {}, {}, {}, {}
+        agents, worlds, team = self.agents, self.worlds, self._team
+        if missing := [name for name in agents if name not in actions]:
+            raise ArgumentError(f"actions: expected one for each agent, found none for {', '.join(missing)}")
+        self._batch.act(self._stacked(actions))
+        worlds.step()
+        _, rewards, terminated, truncated = self._batch.next_set()
+        team.reward(worlds, rewards)
+        team.done(worlds, terminated, truncated)
+        if terminated[0] or truncated[0]:
+            self.agents = []
+        return (
+            self._observations(),
+            dict(zip(agents, team.of_robots[0].tolist(), strict=True)),
+            dict.fromkeys(agents, bool(terminated[0])),
+            dict.fromkeys(agents, bool(truncated[0])),
+            self._infos(),
+        )
+
+    def _stacked(self, actions: Mapping[str, Any]) -> F4:
+        """Actions as an array, (1, m, …)."""
+        stacked = np.zeros((1, *self._batch.action_space.shape), np.float32)
+        for k, name in enumerate(self.agents):
+            given = np.asarray(actions[name], np.float32)
+            if given.shape != stacked.shape[2:]:
+                raise ArgumentError(f"actions: {name}: expected the shape {stacked.shape[2:]}, found {given.shape}")
+            stacked[0, k] = given
+        return stacked
+
+    def _observations(self) -> dict[str, Any]:
+        observed, *_ = self._batch.next_set()
+        self._team.observe(self.worlds, observed)
+        return {name: observed[0, k].copy() for k, name in enumerate(self.possible_agents)}
+
+    def _infos(self) -> dict[str, dict[str, Any]]:
+        """What the task tells, the same for all agents."""
+        info = {name: values[0] for name, values in self._team.info(self.worlds).items()}
+        return {name: dict(info) for name in self.possible_agents}
+
+    def state(self) -> Any:
+        """The observations of all robots, (m, k) float32."""
+        return np.stack(list(self._observations().values()))
+
+    def render(self) -> Any:
+        """A picture of the world, (height, width, 3); None without a mode."""
+        return self._batch.picture(0) if self.render_mode else None
+
+    def close(self) -> None:
+        """End the threads."""
+        self.worlds.close()
+
+
+__all__ = ["ParallelEnvironment"]

@@ -1,0 +1,163 @@
+"""The interface of stable-baselines3 to tasks: many worlds as a `VecEnv` (stable-baselines3.readthedocs.io, "Vectorized Environments").
+
+stable-baselines3, which brings torch, is no requirement of botyard; it is imported when an environment is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from botyard.errors import ArgumentError
+from botyard.learning.environments import VectorEnvironment
+from botyard.learning.tasks.base import Task
+
+Indices = int | Iterable[int] | None
+
+
+class VecEnvMethods:
+    """All that a `VecEnv` has to have beside what its base class makes of it. `stable_baselines` derives the class itself.
+
+    Its contract: `reset` gives observations alone; `step_wait` gives observations, rewards, ``dones`` and a dict for each world; worlds
+    whose episode has ended begin the next one in the same step, and their dicts have ``terminal_observation``, and in
+    ``TimeLimit.truncated`` whether the episode was cut off.
+    """
+
+    num_envs: int
+    reset_infos: list[dict[str, Any]]
+
+    def _adopt(self, envs: VectorEnvironment) -> None:
+        self.envs = envs
+        self._actions: Any = None
+        self._seed: int | None = None
+
+    def reset(self) -> Any:
+        """Begin episodes in all worlds: the first ones of the seeds that `seed` was given, else the next ones."""
+        observed, infos = self.envs.reset(seed=self._seed)
+        self._seed = None
+        self.reset_infos = self._rows(infos)
+        return observed
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Worlds get the seeds `seed`, `seed` + 1, … when they are reset; None: drawn ones."""
+        first = int(np.random.default_rng().integers(2**32)) if seed is None else seed
+        self._seed = first
+        return [first + i for i in range(self.num_envs)]
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Keep the actions of the next step."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[Any, Any, Any, list[dict[str, Any]]]:
+        """Advance all worlds by a step."""
+        observed, rewards, terminated, truncated, infos = self.envs.step(self._actions)
+        ended = terminated | truncated
+        final = infos.pop("final_obs", None)
+        told = infos.pop("final_info", None)
+        rows = self._rows(infos)
+        for i in np.flatnonzero(ended).tolist():
+            rows[i] = {name: values[i] for name, values in told.items() if not name.startswith("_")}
+            rows[i]["terminal_observation"] = final[i]
+        for i, cut in enumerate((truncated & ~terminated).tolist()):
+            rows[i]["TimeLimit.truncated"] = cut
+        return observed, rewards.astype(np.float32), ended, rows
+
+    def _rows(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
+        """Infos of Gymnasium as a dict for each world."""
+        names = [name for name in infos if not name.startswith("_") and name not in ("final_obs", "final_info")]
+        columns = [infos[name].tolist() for name in names]
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)] or [
+            {} for _ in range(self.num_envs)
+        ]
+
+    def close(self) -> None:
+        """End the threads."""
+        self.envs.close()
+
+    def get_images(self) -> Sequence[Any]:
+        """Pictures of all worlds."""
+        return self.envs.render() or [None] * self.num_envs
+
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
+        """An attribute of the environment, once for each of these worlds. AttributeError: there is none of that name."""
+        return [getattr(self.envs, attr_name)] * len(self._chosen(indices))
+
+    def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
+        """Not possible: worlds of a batch have no attributes of their own."""
+        raise ArgumentError(f"{attr_name}: worlds of a batch have no attributes of their own; write into envs.worlds")
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Not possible: worlds of a batch have no methods of their own."""
+        raise ArgumentError(f"{method_name}: worlds of a batch have no methods of their own; use envs.worlds")
+
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: Indices = None) -> list[bool]:
+        """Worlds have no wrappers."""
+        return [False] * len(self._chosen(indices))
+
+    def _chosen(self, indices: Indices) -> list[int]:
+        if indices is None:
+            return list(range(self.num_envs))
+        return [indices] if isinstance(indices, int) else list(indices)
+
+
+@cache
+def _class() -> type[Any]:
+    """The class, which stable-baselines3 has to be there for."""
+    from stable_baselines3.common.vec_env import VecEnv
+
+    class StableBaselines(VecEnvMethods, VecEnv):  # type: ignore[misc] # it has no stubs
+        """Many worlds as a `VecEnv`."""
+
+        def __init__(self, envs: VectorEnvironment) -> None:
+            self._adopt(envs)
+            VecEnv.__init__(self, envs.num_envs, envs.single_observation_space, envs.single_action_space)
+
+    return StableBaselines
+
+
+def stable_baselines(
+    task: str | Task | type[Task] = "Navigate",
+    num_envs: int = 1,
+    *,
+    threads: int = 1,
+    render_mode: str | None = None,
+    **options: Any,
+) -> Any:
+    """Many worlds as a `VecEnv` of stable-baselines3: ``PPO("MlpPolicy", stable_baselines("Navigate", 64)).learn(100_000)``.
+
+    Parameters
+    ----------
+    task, num_envs, threads, render_mode, **options
+        As for `VectorEnvironment`.
+
+    Returns
+    -------
+    VecEnv
+        Its attribute ``envs`` is the `VectorEnvironment`.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of its range or of another type.
+    ImportError
+        stable-baselines3 is not installed.
+    """
+    envs = VectorEnvironment(
+        task,
+        num_envs,
+        autoreset_mode=AutoresetMode.SAME_STEP,
+        threads=threads,
+        render_mode=render_mode,
+        **options,
+    )
+    return _class()(envs)
+
+
+__all__ = ["VecEnvMethods", "stable_baselines"]

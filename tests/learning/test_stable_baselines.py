@@ -1,0 +1,70 @@
+"""The interface of stable-baselines3: its contract, and the package itself where it is installed (`make test-learning`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from botyard.errors import ArgumentError
+from botyard.learning import VectorEnvironment, stable_baselines
+from botyard.learning.stablebaselines import VecEnvMethods
+
+OPTIONS: dict[str, Any] = {"rays": 16, "maps": 3, "max_steps": 15}
+
+
+class Plain(VecEnvMethods):
+    """The methods without the base class of stable-baselines3."""
+
+    def __init__(self, n: int) -> None:
+        self.num_envs = n
+        self._adopt(VectorEnvironment("Navigate", n, autoreset_mode=AutoresetMode.SAME_STEP, **OPTIONS))
+
+
+def test_the_contract() -> None:
+    """What a step gives is what Gymnasium's environment gives, told as stable-baselines3 wants it."""
+    n = 3
+    envs, wanted = Plain(n), VectorEnvironment("Navigate", n, autoreset_mode=AutoresetMode.SAME_STEP, **OPTIONS)
+    assert envs.seed(8) == [8, 9, 10]
+    seen, (expected, _) = envs.reset(), wanted.reset(seed=8)
+    assert len(envs.reset_infos) == n and envs.reset_infos[0]["success"] in (False, True)
+    dice, ends = np.random.default_rng(1), 0
+    for _ in range(40):
+        assert (seen == expected).all()
+        actions = dice.uniform([0.5, -0.5], [1.0, 0.5], (n, 2))
+        envs.step_async(actions)
+        seen, rewards, dones, rows = envs.step_wait()
+        expected, others, terminated, truncated, infos = wanted.step(actions)
+        assert rewards.dtype == np.float32 and (rewards == others.astype(np.float32)).all()
+        assert (dones == (terminated | truncated)).all()
+        for i, row in enumerate(rows):
+            assert ("terminal_observation" in row) == dones[i]
+            assert row["TimeLimit.truncated"] == truncated[i]
+            source = infos["final_info"] if dones[i] else infos
+            assert row["distance"] == source["distance"][i]
+            if dones[i]:
+                assert (row["terminal_observation"] == infos["final_obs"][i]).all()
+                ends += 1
+    assert ends > n
+    assert envs.get_attr("render_mode", [0, 2]) == [None, None] and envs.env_is_wrapped(object, 1) == [False]
+    with pytest.raises(ArgumentError, match=r"envs\.worlds"):
+        envs.set_attr("max_steps", 3)
+    envs.close()
+
+
+def test_the_package_itself() -> None:
+    """PPO learns on it for some updates, behind a wrapper; a policy is evaluated."""
+    pytest.importorskip("stable_baselines3", reason="brings torch; make test-learning installs it")
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.evaluation import evaluate_policy
+    from stable_baselines3.common.vec_env import VecMonitor
+
+    envs = VecMonitor(stable_baselines("Navigate", 8, **OPTIONS))
+    model = PPO("MlpPolicy", envs, n_steps=32, batch_size=64, seed=1)
+    model.learn(1024)
+    assert model.num_timesteps >= 1024 and len(model.ep_info_buffer) > 0
+    mean, _ = evaluate_policy(model, envs, n_eval_episodes=8)
+    assert np.isfinite(mean)
+    envs.close()
