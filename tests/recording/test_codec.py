@@ -40,6 +40,7 @@ from botyard.recording.codec import (
     decode_model,
     decode_scene,
     decode_setup,
+    encode_driven,
     encode_entry,
     encode_model,
     encode_scene,
@@ -171,6 +172,28 @@ def test_an_entry_has_the_same_bits_again(entry: Entry) -> None:
         (journal.SubmitVelocities, journal.ReplaceScene, journal.WriteDevice, journal.Describe, journal.Restore),
     ):
         assert again == entry  # arrays and NaN are not comparable
+
+
+@given(
+    tick=st.integers(0, 2**62),
+    source=st.text(max_size=20),
+    name=st.text(max_size=20),
+    axes=st.tuples(
+        *[st.none() | st.floats(-1e6, 1e6) | st.integers(-5, 5) | st.builds(np.float64, st.floats(-9, 9))] * 3
+    ),
+)
+def test_a_velocity_is_written_by_the_short_way_as_by_the_long_one(
+    tick: int, source: str, name: str, axes: tuple[Any, Any, Any]
+) -> None:
+    """The recorder keeps commands as plain tuples until they are written; other bytes could not be read."""
+    entry = Entry(tick, tick + 1, source, journal.Submit(name, commands.SetVelocity(*axes)))
+    v, w, vy = axes
+    assert encode_driven((tick, tick + 1, source, name, v, w, vy)) == encode_entry(entry)
+
+
+def test_a_velocity_that_is_no_number_is_refused() -> None:
+    with pytest.raises(RecordingError, match="entry: it cannot be recorded"):
+        encode_driven((0, 1, "api", "ann", object(), None, None))  # type: ignore[arg-type]
 
 
 @given(scenes)

@@ -54,6 +54,13 @@ def _below(kind: type[Change]) -> Iterator[type[Change]]:
         yield from _below(one)
 
 
+Driven = tuple[int, int, str, str, float | None, float | None, float | None]
+"""A journal entry about a `SetVelocity` to one body: tick, order, source; name of the body; v, w, vy.
+
+A plain tuple: thousands may wait to be written, and Python's garbage collector goes over objects that hold others again and again, but not
+over tuples of numbers and texts.
+"""
+
 wire.declare(Change, changes)
 wire.declare(Command, lambda: COMMANDS)
 wire.declare(object, lambda: {kind.__name__: kind for kind in (RobotSpec, BoxObject, Described)})
@@ -62,6 +69,13 @@ wire.declare(object, lambda: {kind.__name__: kind for kind in (RobotSpec, BoxObj
 def encode_entry(entry: Entry) -> bytes:
     """A journal entry as bytes. RecordingError: a command or a value in it is not data."""
     return wire.encode("entry", entry, Entry)
+
+
+def encode_driven(one: Driven) -> bytes:
+    """What `encode_entry` makes of the entry; RecordingError: a value is not data."""
+    tick, order, source, name, v, w, vy = one
+    change = ["Submit", {"name": name, "command": ["SetVelocity", {"v": v, "w": w, "vy": vy}]}]
+    return wire.encode_plain("entry", {"tick": tick, "order": order, "source": source, "change": change})
 
 
 def decode_entry(data: bytes, budget: Budget = Budget()) -> Entry:
@@ -122,6 +136,7 @@ def decode_setup(data: bytes, budget: Budget = Budget()) -> Setup:
 
 
 __all__ = [
+    "Driven",
     "Model",
     "Setup",
     "changes",
@@ -129,6 +144,7 @@ __all__ = [
     "decode_model",
     "decode_scene",
     "decode_setup",
+    "encode_driven",
     "encode_entry",
     "encode_model",
     "encode_scene",

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 MAGIC: Final = b"\x89MCAP0\r\n"
@@ -45,6 +46,8 @@ RECORD: Final = struct.Struct("<BQ")
 MESSAGE: Final = struct.Struct("<HIQQ")
 """Beginning of a message: channel, sequence number, time of logging, time of publishing (ns)."""
 _WHOLE_MESSAGE: Final = struct.Struct("<BQHIQQ")
+_INDEX: Final = struct.Struct("<BQHI")
+"""Beginning of an index of messages: its record's, channel, bytes of the pairs of time and offset that follow."""
 _PAIR: Final = struct.Struct("<QQ")
 _FOOTER: Final = struct.Struct("<QQI")
 _U16, _U32, _U64 = (struct.Struct(f"<{c}") for c in "HIQ")
@@ -160,6 +163,12 @@ class Chunk(NamedTuple):
     offsets: Mapping[int, int]
 
 
+@lru_cache(maxsize=64)
+def _numbers(count: int) -> struct.Struct:
+    """So many uint64."""
+    return struct.Struct(f"<{count}Q")
+
+
 class ChunkBuilder:
     """Collects messages for a chunk.
 
@@ -202,12 +211,12 @@ class ChunkBuilder:
         head = struct.pack("<QQQI", self._begin, self._end, len(raw), zlib.crc32(raw))
         made = record(Op.CHUNK, head, text(ZSTD), _U64.pack(len(packed)), packed)
         parts, offsets, at = [made], dict[int, int](), len(made)
+        beside = _INDEX.size - RECORD.size
         for channel, index in self._index.items():
-            pairs = struct.pack(f"<{len(index)}Q", *index)
-            entry = record(Op.MESSAGE_INDEX, _U16.pack(channel), _U32.pack(len(pairs)), pairs)
-            parts.append(entry)
+            size = _U64.size * len(index)
+            parts += (_INDEX.pack(Op.MESSAGE_INDEX, beside + size, channel, size), _numbers(len(index)).pack(*index))
             offsets[channel] = at
-            at += len(entry)
+            at += _INDEX.size + size
         counts = {channel: len(index) // 2 for channel, index in self._index.items()}
         chunk = Chunk(b"".join(parts), len(made), self._begin, self._end, len(raw), len(packed), counts, offsets)
         self._clear()

@@ -248,21 +248,27 @@ class Output:
     # -- channels and messages
 
     def channel(
-        self, topic: str, encoding: str, schema: Callable[[], tuple[str, str, bytes]], metadata: Mapping[str, str] = {}
+        self,
+        topic: str,
+        encoding: str,
+        schema: str,
+        define: Callable[[], tuple[str, bytes]],
+        metadata: Mapping[str, str] = {},
     ) -> int:
         """Number of a channel, which is made if it is new.
 
         Parameters
         ----------
-        schema : callable
-            Gives name, encoding and data of its schema; called for a new channel.
+        schema : str
+            Name of its schema.
+        define : callable
+            Gives encoding and data of the schema; called if it is new.
         """
         found = self._ids.get(topic)
         if found is None:
-            name, kind, data = schema()
-            known = self._schemas.get(name)
+            known = self._schemas.get(schema)
             if known is None:
-                known = self._schemas[name] = Schema(len(self._schemas) + 1, name, kind, data)
+                known = self._schemas[schema] = Schema(len(self._schemas) + 1, schema, *define())
             found = self._ids[topic] = len(self._ids) + 1
             self._channels[found] = Channel(found, topic, encoding, known, metadata)
             self._sequences.append(0)
@@ -271,7 +277,7 @@ class Output:
     def message(self, channel: int, time_ns: int, data: bytes) -> None:
         """Write a message."""
         builder = self._builder
-        if not builder:
+        if not builder.size:
             self._since = time.monotonic()
         self._sequences[channel] = sequence = self._sequences[channel] + 1
         builder.add(channel, time_ns, sequence & 0xFFFF_FFFF, data)

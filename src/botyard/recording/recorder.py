@@ -44,18 +44,23 @@ from botyard import arguments
 from botyard.engine.commands import SetVelocity
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import ArgumentError, NotNowError, StateError
+from botyard.formats.budget import Budget
 from botyard.names import is_name
 from botyard.protocols.ros_messages.types import types
 from botyard.recording import codec
+from botyard.recording.codec import Driven, encode_driven
+from botyard.recording.comparing import state_digest
 from botyard.recording.mcap import Attachment
 from botyard.recording.output import Output, Ring, Start
 from botyard.recording.own import DIGESTS, EVENTS, JOURNAL, PACKETS, STATES, TYPES, pack_bytes, pack_json
 from botyard.recording.samples import Selection, Watcher
 from botyard.recording.scribe import Scribe
+from botyard.recording.stalls import Stalled, Stalls
 from botyard.recording.writer import Work, Writer
 from botyard.safefile import check_replaceable
 from botyard.sim.journal import Entry, ReplaceScene, Restore, Submit, SubmitVelocities
 from botyard.sim.simulation import Simulation
+from botyard.sim.state import sealed
 from botyard.version import __version__
 
 BINARY: Final = "application/x-botyard"
@@ -71,6 +76,8 @@ ENTRY_BYTES: Final = 300
 COMMANDS_TOGETHER: Final = 1000
 """Commands that are handed over together at most; while time stands still, more may come than in a step."""
 LINE_BYTES: Final = 200
+EVENT_BYTES: Final = 500
+"""What the message of a stall is counted as."""
 PACKET_BYTES: Final = 300
 TAIL_US: Final = 2_000_000
 """When a robot stalls, a ring is saved so much later, simulated µs."""
@@ -82,6 +89,9 @@ OWN_EVENTS: Final = ("stall", "branch", "gap", "lost", "end")
 """Events that the recorder writes."""
 MAX_LINE: Final = 1000
 """Characters of a line of the log that are recorded."""
+_COMMANDS: Final = Submit, SubmitVelocities
+_ANY_SIZE: Final = Budget(bytes=2**62)
+"""For states of our own world, which may have any size."""
 _SECRET: Final = re.compile(r"token|password|secret|key", re.IGNORECASE)
 _numbers = itertools.count(1)
 
@@ -157,8 +167,9 @@ class Recorder:
         self._part_us = self._last_us
         self._wants_part = ""
         self._order = 0
-        self._commands: list[tuple[Entry, int, Mapping[str, int]]] = []
-        self._stalled: tuple[object, bytes] = None, b""
+        self._commands: list[Entry | Driven] = []
+        self._commanded: tuple[int, Mapping[str, int]] = 0, {}
+        self._stalls = Stalls(sim)
         self._save_at: int | None = None
         self._saves = self._stall_saves = 0
         self._reported: Mapping[str, int] = {}
@@ -386,28 +397,22 @@ class Recorder:
     def _digest(self) -> bytes:
         """The message about the present state."""
         sim = self._sim
-        value = {
-            "tick": sim.tick,
-            "digest": f"{sim.digest():016x}",
-            "order": self._order,
-            "wall": round(time.time(), 3),
-        }
-        return pack_json(value)
+        return _said(sim.tick, sim.digest(), self._order, time.time())
 
     def _put_state(self) -> None:
         sim = self._sim
-        time_ns = sim.snapshot.time_us * 1000
+        time_ns, tick, order, wall = sim.snapshot.time_us * 1000, sim.tick, self._order, time.time()
         try:
-            state = sim.save_state()
+            moment = sim.save_moment(0)
         except StateError:
             return  # it was said at the beginning
-        said = self._digest()
 
         def work(output: Output) -> None:
+            state = sealed(moment)
             output.state(self._channels[STATES], time_ns, state)
-            output.message(self._channels[DIGESTS], time_ns, said)
+            output.message(self._channels[DIGESTS], time_ns, _said(tick, state_digest(state, _ANY_SIZE), order, wall))
 
-        if not self._put("states", len(state), work, vital=True):
+        if not self._put("states", len(moment), work, vital=True):
             self._wants_part = "gap"
 
     def _put_event(self, event: str, **values: Any) -> bool:
@@ -421,17 +426,21 @@ class Recorder:
 
     def _entry(self, entry: Entry) -> None:
         """A change of the world."""
-        change, time_us = entry.change, self._sim.snapshot.time_us
-        if isinstance(change, Restore):
-            time_us = self._last_us  # the snapshot is already the restored one
+        change = entry.change
         self._order = entry.order
-        if isinstance(
-            change, (Submit, SubmitVelocities)
-        ):  # there may be thousands in a second: all of a step are handed over together
-            self._commands.append((entry, time_us, self._sim.engine.rows))
-            if len(self._commands) >= COMMANDS_TOGETHER:
+        if isinstance(change, _COMMANDS):  # there may be thousands in a second: all of a step are handed over together
+            commands = self._commands
+            if not commands:
+                self._commanded = self._sim.snapshot.time_us, self._sim.engine.rows
+            if type(change) is Submit and type(command := change.command) is SetVelocity:
+                commands.append((entry.tick, entry.order, entry.source, change.name, command.v, command.w, command.vy))
+            else:
+                commands.append(entry)
+            if len(commands) >= COMMANDS_TOGETHER:
                 self._put_commands()
             return
+        # of a restored state, the snapshot is there already
+        time_us = self._last_us if isinstance(change, Restore) else self._sim.snapshot.time_us
         # encoded now: what it refers to may change
         data, channel = pack_bytes(codec.encode_entry(entry)), self._channels[JOURNAL]
         if not self._put(
@@ -448,25 +457,25 @@ class Recorder:
     def _put_commands(self) -> None:
         """Hand over the commands that were given since the last time."""
         commands, self._commands = self._commands, []
-        size, scribe = 0, self._scribe
-        for entry, _, _ in commands:
-            change = entry.change
-            size += ENTRY_BYTES + (4 * change.command.rows.nbytes if isinstance(change, SubmitVelocities) else 0)
+        (time_us, rows), scribe, channel = self._commanded, self._scribe, self._channels[JOURNAL]
+        time_ns, size = time_us * 1000, ENTRY_BYTES * len(commands)
+        for one in commands:
+            if isinstance(one, Entry) and isinstance(one.change, SubmitVelocities):
+                size += 4 * one.change.command.rows.nbytes
 
         def work(output: Output) -> None:
-            for entry, time_us, rows in commands:
-                self._write_entry(entry, time_us, output)
-                change = entry.change
-                if isinstance(change, SubmitVelocities):
-                    scribe.commands(change.command, rows, time_us * 1000, output)
-                elif isinstance(change, Submit) and isinstance(change.command, SetVelocity):
-                    scribe.command(change.name, change.command, time_us * 1000, output)
+            for one in commands:
+                if isinstance(one, tuple):
+                    output.message(channel, time_ns, pack_bytes(encode_driven(one)))
+                    _, _, _, name, v, w, vy = one
+                    scribe.command(name, v, vy, w, time_ns, output)
+                    continue
+                output.message(channel, time_ns, pack_bytes(codec.encode_entry(one)))
+                if isinstance(one.change, SubmitVelocities):
+                    scribe.commands(one.change.command, rows, time_ns, output)
 
         if not self._writer.put("changes", size, work, vital=True, count=len(commands)):
             self._wants_part = "gap"
-
-    def _write_entry(self, entry: Entry, time_us: int, output: Output) -> None:
-        output.message(self._channels[JOURNAL], time_us * 1000, pack_bytes(codec.encode_entry(entry)))
 
     def _line(self, level: int, text: str) -> None:
         """A line of the log, from any thread."""
@@ -474,21 +483,31 @@ class Recorder:
         self._writer.put("lines", LINE_BYTES, lambda output: self._scribe.line(level, text, time_us, output))
 
     def _look_for_stalls(self, snapshot: Snapshot) -> None:
-        rows, stall = self._sim.engine.rows, snapshot.state.stall.tobytes()
-        before = self._stalled[1] if self._stalled[0] is rows else stall
-        self._stalled = rows, stall
-        if stall != before:
-            bodies = {row: name for name, row in rows.items()}
-            new = [row for row, (now, then) in enumerate(zip(stall, before, strict=True)) if now and not then]
-            names = [bodies[row] for row in new if bodies[row] in self._sim.robots]
-            if names:
-                self._put_event("stall", robots=names)
-                if self._choices.on_stall and self._save_at is None and self._stall_saves < MAX_STALL_SAVES:
-                    self._save_at = snapshot.time_us + TAIL_US
+        stalled = self._stalls.look(snapshot)
+        if stalled is not None:
+            if (
+                self._choices.on_stall
+                and self._save_at is None
+                and self._stall_saves < MAX_STALL_SAVES
+                and stalled.names
+            ):
+                self._save_at = snapshot.time_us + TAIL_US
+            self._put_stalls(stalled, snapshot)
         if self._save_at is not None and snapshot.time_us >= self._save_at:
             self._save_at = None
             self._stall_saves += 1
             self.save().add_done_callback(_say_saved)
+
+    def _put_stalls(self, stalled: Stalled, snapshot: Snapshot) -> None:
+        """Write which robots have begun to stall, if any."""
+        tick, time_ns, channel = snapshot.tick, snapshot.time_us * 1000, self._channels[EVENTS]
+
+        def work(output: Output) -> None:
+            names = stalled.names
+            if names:
+                output.message(channel, time_ns, pack_json({"event": "stall", "tick": tick, "robots": names}))
+
+        self._put("events", len(stalled.now) + EVENT_BYTES, work, vital=True)
 
     def _report_losses(self) -> None:
         """Say in the file and in the log what was left out, as soon as there is room again."""
@@ -523,6 +542,11 @@ def _say_saved(saved: Future[Path]) -> None:
         log.info("recorded: %s", saved.result())
     else:
         log.error("what was recorded cannot be saved: %s", error)
+
+
+def _said(tick: int, digest: int, order: int, wall: float) -> bytes:
+    """A message of the channel of digests."""
+    return pack_json({"tick": tick, "digest": f"{digest:016x}", "order": order, "wall": round(wall, 3)})
 
 
 def _words(lost: Mapping[str, int]) -> str:

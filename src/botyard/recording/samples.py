@@ -192,6 +192,7 @@ class Watcher:
         self._layout = -1
         self._places: Mapping[Key, int] = {}
         self._unread = np.zeros(0, np.int64)
+        self._taken = b""
         self._subscribed: dict[Robot, list[str]] = {}
         self._spare: deque[Readings] = deque(maxlen=SPARE_READINGS)
 
@@ -211,8 +212,11 @@ class Watcher:
             self._survey()
         if self._places:
             taken = fleet.taken
-            if self._unread.size and taken[self._unread].any():
-                self._plan = self._planned(taken)
+            # the same sensors as in the step before are mostly measured: to compare that is sooner done than to look for new ones
+            if self._unread.size and self._taken != (bits := taken.tobytes()):
+                self._taken = bits
+                if taken[self._unread].any():
+                    self._plan = self._planned(taken)
         plan = self._plan
         if plan is None:
             plan = self._plan = self._planned(taken)
@@ -260,7 +264,7 @@ class Watcher:
         numbers = {key: i for i, key in enumerate(fleet.placed[0])}
         places = {key: numbers[key] for key in wanted if key in numbers}
         self._places, self._layout, self._plan = places, fleet.layout, None
-        self._unread = np.array(list(places.values()), np.int64)
+        self._unread, self._taken = np.array(list(places.values()), np.int64), b""
 
     def _planned(self, taken: NDArray[np.bool_] | None) -> Plan:
         """The layout; of sensors those that were measured at least once since it is this one."""

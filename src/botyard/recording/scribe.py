@@ -9,12 +9,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.commands import SetVelocities, SetVelocity
+from botyard.engine.commands import SetVelocities
 from botyard.geometry import Twist
 from botyard.model.devices import DeviceSpec
 from botyard.model.raster import extent, rasterise
@@ -107,13 +108,16 @@ class _Port:
 
 @dataclass(slots=True, eq=False)
 class _Line:
-    """A topic that is recorded: its channel, its encoder, its sensor, the least time between two messages, and the time of the next."""
+    """A topic that is recorded: its channel, its encoder, its sensor, the least time between two messages, the time of the next, and the
+    number of its sensor among all (−1: it has none).
+    """
 
     channel: int
     encode: Callable[[str, Stamp], bytes]
     key: Key | None
     period_us: int
     next_us: int = 0
+    sensor: int = -1
 
     def is_due(self, time_us: int) -> bool:
         """Whether there is a message at a time; the next one is due a period later."""
@@ -124,6 +128,22 @@ class _Line:
             return False
         self.next_us = (time_us // period + 1) * period
         return True
+
+
+class _Rank:
+    """Topics without a sensor that have the same period: most of the time none of them is due, which is asked once for all."""
+
+    def __init__(self, period_us: int) -> None:
+        self.lines: list[_Line] = []
+        self._period_us, self._next_us = period_us, 0
+
+    def due(self, time_us: int) -> list[_Line]:
+        """Those of which a message is due."""
+        if 0 < self._next_us - time_us <= self._period_us:
+            return []
+        found = [line for line in self.lines if line.is_due(time_us)]
+        self._next_us = min(line.next_us for line in self.lines)
+        return found
 
 
 @dataclass(slots=True, eq=False)
@@ -158,7 +178,8 @@ class Scribe:
         self._robots: list[RobotTopics] = []
         self._plan: Plan | None = None
         self._names: dict[str, Names] = {}
-        self._lines: list[_Line] = []
+        self._ranks: list[_Rank] = []
+        self._scans: list[_Line] = []
         self._static: list[Transform] = []
         self._tf: _Line | None = None
         self._commanded: dict[str, list[float]] = {}
@@ -171,10 +192,12 @@ class Scribe:
     def channel(self, output: Output, topic: str, type_name: str, *, latched: bool = False) -> int:
         """The channel of a topic."""
 
-        def schema() -> tuple[str, str, bytes]:
-            return full(type_name), "ros2msg", self._types.definition2(type_name).encode()
+        def define() -> tuple[str, bytes]:
+            return "ros2msg", self._types.definition2(type_name).encode()
 
-        return output.channel(topic, "cdr", schema, {"offered_qos_profiles": LATCHED_QOS} if latched else {})
+        return output.channel(
+            topic, "cdr", full(type_name), define, {"offered_qos_profiles": LATCHED_QOS} if latched else {}
+        )
 
     # -- samples
 
@@ -185,10 +208,15 @@ class Scribe:
             self._arrange(sample.plan, output, sample.time_us)
         self._data.forget()
         stamp, time_us = Stamp.of_us(sample.time_us), sample.time_us
-        time_ns, span = time_us * 1000, self._fleet.span
-        for line in self._lines:
-            if (line.key is None or span(*line.key) is not None) and line.is_due(time_us):
+        time_ns = time_us * 1000
+        for rank in self._ranks:
+            for line in rank.due(time_us):
                 output.message(line.channel, time_ns, line.encode("cdr", stamp))
+        if sample.readings is not None:
+            taken = sample.readings.taken.tolist()
+            for line in self._scans:
+                if taken[line.sensor] and line.is_due(time_us):
+                    output.message(line.channel, time_ns, line.encode("cdr", stamp))
 
     def _arrange(self, plan: Plan, output: Output, time_us: int) -> None:
         """Robots have come or gone, or sensors were set."""
@@ -213,9 +241,22 @@ class Scribe:
             gone.topics.close()
         self._members = members
         self._robots = [member.topics for member in members.values()]
-        self._lines = [line for member in members.values() for line in member.lines]
+        lines = [line for member in members.values() for line in member.lines]
         if self._robots:
-            self._add_transforms(output, time_us)
+            lines += self._transforms(output, time_us)
+        self._sort(lines, plan)
+
+    def _sort(self, lines: list[_Line], plan: Plan) -> None:
+        """Sort topics by what is asked before a message of them is made."""
+        ranks = dict[int, _Rank]()
+        self._scans = []
+        for line in lines:
+            if line.key is None:
+                ranks.setdefault(line.period_us, _Rank(line.period_us)).lines.append(line)
+            else:
+                line.sensor = plan.sensors[line.key].number
+                self._scans.append(line)
+        self._ranks = list(ranks.values())
 
     def _member(
         self,
@@ -248,34 +289,42 @@ class Scribe:
         number = self.channel(output, topic.name, topic.type_name)
         return _Line(number, topic.quick, key, self._selection.period_us(topic.name))
 
-    def _add_transforms(self, output: Output, time_us: int) -> None:
+    def _transforms(self, output: Output, time_us: int) -> list[_Line]:
+        """The topic of what moves, if it is recorded. What does not move is written here, if it has changed."""
         moving, fixed = self._moving.topics()
-        if self._selection.has(moving.name):
-            if self._tf is None:
-                self._tf = self._line(moving, None, output)
-            self._lines.append(self._tf)
         if self._selection.has(fixed.name):
-            number = self.channel(output, fixed.name, fixed.type_name, latched=True)
             known = [t for robot in self._robots for t in robot.static_transforms()]
-            if known == self._static:
-                return
-            self._static = known
-            message = self._moving.fixed(Stamp.of_us(time_us))
-            output.latch(number, time_us * 1000, self._types.encode_cdr(message, fixed.type_name))
+            if known != self._static:
+                self._static = known
+                number = self.channel(output, fixed.name, fixed.type_name, latched=True)
+                message = self._moving.fixed(Stamp.of_us(time_us))
+                output.latch(number, time_us * 1000, self._types.encode_cdr(message, fixed.type_name))
+        if not self._selection.has(moving.name):
+            return []
+        if self._tf is None:
+            self._tf = self._line(moving, None, output)
+        return [self._tf]
 
     # -- commands, the map, the log
 
-    def command(self, name: str, command: SetVelocity, time_ns: int, output: Output) -> None:
-        """Write a command to a robot as ``cmd_vel``; axes that it leaves as they are have their last values."""
+    def command(
+        self, name: str, v: float | None, vy: float | None, w: float | None, time_ns: int, output: Output
+    ) -> None:
+        """Write velocities that a robot was given (m/s, m/s, rad/s) as ``cmd_vel``; what is None has its last value."""
         number = self._command_channels.get(name)
         if number is None:
             number = self._command_channels[name] = self._command_channel(name, output)
         if not number:
             return
-        last = self._commanded.setdefault(name, [0.0, 0.0, 0.0])
-        for axis, value in enumerate((command.v, command.vy, command.w)):
-            if value is not None:
-                last[axis] = float(value)
+        last = self._commanded.get(name)
+        if last is None:
+            last = self._commanded[name] = [0.0, 0.0, 0.0]
+        if v is not None:
+            last[0] = v
+        if vy is not None:
+            last[1] = vy
+        if w is not None:
+            last[2] = w
         output.message(number, time_ns, self._twist + _TWIST.pack(last[0], last[1], 0.0, 0.0, 0.0, last[2]))
 
     def _command_channel(self, name: str, output: Output) -> int:
@@ -289,10 +338,11 @@ class Scribe:
         if self._bodies[0] is not rows:
             self._bodies = rows, sorted(rows, key=rows.__getitem__)
         bodies = self._bodies[1]
-        columns = [None if a is None else a.tolist() for a in (command.v, command.w, command.vy)]
-        for k, row in enumerate(command.rows.tolist()):
-            one = SetVelocity(*(None if column is None else column[k] for column in columns))
-            self.command(bodies[row], one, time_ns, output)
+        v, vy, w = (
+            repeat(None) if column is None else column.tolist() for column in (command.v, command.vy, command.w)
+        )
+        for row, forward, leftward, turning in zip(command.rows.tolist(), v, vy, w, strict=False):
+            self.command(bodies[row], forward, leftward, turning, time_ns, output)
 
     def map(self, scene: Scene, time_us: int, output: Output) -> None:
         """Write the map as cells."""

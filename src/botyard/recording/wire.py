@@ -103,6 +103,13 @@ def _check_plain(value: Any, depth: int) -> None:
         raise ValueError(f"expected a plain value, found {type(value).__name__}")
 
 
+def _plain_number(value: object) -> object:
+    """A number of NumPy as one of Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise NotImplementedError(f"{type(value).__qualname__} is not data")
+
+
 class _Form(NamedTuple):
     """How values of a declared type are written and read.
 
@@ -158,11 +165,7 @@ def encode(kind: str, body: Any, form: Any) -> bytes:
                 raise NotImplementedError(f"an array of {value.dtype}")
             arrays.append(array)
             return len(arrays) - 1
-        if isinstance(value, np.generic):
-            return value.item()
-        if isinstance(value, Mapping):
-            return dict(value)
-        raise NotImplementedError(f"{type(value).__qualname__} is not data")
+        return dict(value) if isinstance(value, Mapping) else _plain_number(value)
 
     try:
         inside = msgspec.msgpack.encode(body if write is None else write(body), enc_hook=plain)
@@ -171,6 +174,28 @@ def encode(kind: str, body: Any, form: Any) -> bytes:
     except (msgspec.MsgspecError, NotImplementedError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise RecordingError(f"{kind}: it cannot be recorded: {error}") from None
     return b"".join((_LENGTH.pack(len(head)), head, *(a.tobytes() for a in arrays)))
+
+
+def encode_plain(kind: str, body: Any) -> bytes:
+    """A message whose body is given as numbers, texts, lists and mappings, as the form of its type writes them: for what is written often.
+
+    RecordingError: see `encode`.
+    """
+    try:
+        inside = _beginning(kind) + _encode_plain(body)
+    except (msgspec.MsgspecError, NotImplementedError, ValueError, TypeError, OverflowError) as error:
+        raise RecordingError(f"{kind}: it cannot be recorded: {error}") from None
+    return _LENGTH.pack(len(inside)) + inside
+
+
+@cache
+def _beginning(kind: str) -> bytes:
+    """The bytes of a head without arrays that stand before its body."""
+    nothing = msgspec.msgpack.encode(None)
+    return msgspec.msgpack.encode(_Head(VERSION, kind, [], msgspec.Raw(nothing))).removesuffix(nothing)
+
+
+_encode_plain: Final = msgspec.msgpack.Encoder(enc_hook=_plain_number).encode
 
 
 def decode(data: bytes | memoryview, kind: str, form: Any, budget: Budget = Budget()) -> Any:

@@ -64,7 +64,8 @@ class Writer:
         self._output, self._name, self._patient = output, name, patient
         self._queue: deque[_Item] = deque()
         self._queued = 0
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._is_closing = False
         self.error = ""
         self.lost: Counter[str] = Counter()
@@ -90,7 +91,7 @@ class Writer:
             How many of the kind it is.
         """
         limit = MAX_QUEUED_BYTES + (RESERVE_BYTES if vital else 0)
-        with self._changed:
+        with self._lock:  # of the condition, whose own methods are slower: this is called by each step
             if self._patient and self._queued + size > limit:
                 self._await_room(limit // 2)
             if self.error or self._is_closing or (self._queue and self._queued + size > limit):

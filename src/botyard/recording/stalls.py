@@ -1,0 +1,63 @@
+"""Which robots have begun to stall since the step before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from botyard.engine.snapshot import Snapshot
+from botyard.sim.simulation import Simulation
+
+
+class Stalled(NamedTuple):
+    """The column ``stall`` after a step and before it, when they differ.
+
+    Attributes
+    ----------
+    rows : mapping
+        Row of each body.
+    robots : frozenset of str
+        Which of them are robots.
+    before, now : bytes
+        The column: a byte for each row, 0 or 1.
+    """
+
+    rows: Mapping[str, int]
+    robots: frozenset[str]
+    before: bytes
+    now: bytes
+
+    @property
+    def names(self) -> list[str]:
+        """The robots that have begun to stall, in the order of their rows."""
+        begun = np.flatnonzero(np.frombuffer(self.now, np.int8) > np.frombuffer(self.before, np.int8)).tolist()
+        names = {row: name for name, row in self.rows.items()} if begun else {}
+        return [names[row] for row in begun if names[row] in self.robots]
+
+
+class Stalls:
+    """Compares the stalls of each step with those of the step before; lives in the thread of the simulation.
+
+    Names are found out by who needs them: where many robots drive, one or the other stalls in most steps.
+    """
+
+    def __init__(self, sim: Simulation) -> None:
+        self._sim = sim
+        self._rows: Mapping[str, int] | None = None
+        self._robots: frozenset[str] = frozenset()
+        self._before = b""
+
+    def look(self, snapshot: Snapshot) -> Stalled | None:
+        """What has changed in this step; None: nothing, or bodies have come or gone."""
+        now, rows = snapshot.state.stall.tobytes(), self._sim.engine.rows
+        before, self._before = self._before, now
+        if rows is not self._rows:
+            self._rows, self._robots = rows, frozenset(self._sim.robots)
+        elif now != before:
+            return Stalled(rows, self._robots, before, now)
+        return None
+
+
+__all__ = ["Stalled", "Stalls"]
