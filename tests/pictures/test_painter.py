@@ -175,6 +175,17 @@ def test_a_followed_robot_stays_in_the_middle_and_walls_go_by() -> None:
     assert seen > 60
 
 
+def test_every_part_of_a_map_can_be_drawn_also_with_places_beside_it() -> None:
+    """Labels of places reach out of their points: some are left of, above or below the picture, wholly or in part."""
+    sim = botyard.Simulation.load("office")
+    robot = sim.add_robot("p3dx", "ann")
+    for x, y in np.random.default_rng(2).uniform((-3.0, -3.0), (43.0, 28.0), (60, 2)):
+        robot.command.set_pose(x, y)
+        sim.step()
+        assert sim.render(area=(x, y, x + 6.0, y + 4.0), size=(210, 140)).size == (210, 140)
+        assert sim.render(follow="ann", area=(6.0, 4.0), size=(210, 140)).size == (210, 140)
+
+
 def test_a_robot_that_has_gone_leaves_the_view_where_it_was() -> None:
     sim = walled()
     sim.add_robot("p3dx", "bob", pose=(-2.0, 0.0, 0.3))

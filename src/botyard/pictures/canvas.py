@@ -335,8 +335,9 @@ def merged(layers: Iterable[Layer], width: int, height: int) -> Image.Image:
     image = Image.new("RGBA", (width, height))
     for color, at, mask in layers:
         left, top = max(at[0], 0), max(at[1], 0)
-        seen = mask.crop((left - at[0], top - at[1], min(width - at[0], mask.width), min(height - at[1], mask.height)))
-        if seen.width > 0 and seen.height > 0:
+        right, bottom = min(at[0] + mask.width, width), min(at[1] + mask.height, height)
+        if left < right and top < bottom:  # labels of places can lie beside the picture
+            seen = mask.crop((left - at[0], top - at[1], right - at[0], bottom - at[1]))
             part = Image.new("RGBA", seen.size, color[:3])
             part.putalpha(seen)
             image.alpha_composite(part, (left, top))
