@@ -1,6 +1,6 @@
 # make run   – set up the core and run the simulator on a shipped map with two robots
 # make test  – set up everything and run all tests
-# Also: make test-layers | test-aarch64 | test-long | train | coverage | mutants | kernels | lint | fuzz | bench | web | venv | lock | audit | dist | maps | compatibility | clean
+# Also: make test-layers | test-aarch64 | test-learning | test-long | train | coverage | mutants | kernels | lint | fuzz | bench | web | venv | lock | audit | dist | maps | compatibility | clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -123,7 +123,7 @@ test-learning:
 
 # the example of docs/howto/learning.md: fails if fewer goals are reached than that page states
 train: $(VENV)/.all
-	$(BIN)/python examples/learning/train.py --out .training $(ARGS)
+	$(BIN)/python examples/learning/train.py .training $(ARGS)
 
 lint: $(VENV)/.all
 	$(BIN)/ruff check src tests bench examples tools hatch_build.py

@@ -1,7 +1,7 @@
 """Trains a robot to drive to goals among walls by its lidar, tries it on maps that it has never seen, and records how it drives.
 
     python examples/learning/train.py                    # two million steps: about a minute on one core
-    python examples/learning/train.py --steps 6e6 --out run
+    python examples/learning/train.py --steps 6e6 run
 
 Needs the extras learning and plots: pip install "botyard[learning,plots]". It writes policy.npz, curve.csv, curve.png, and
 drive.mcap, a recorded episode: botyard replay drive.mcap
@@ -98,7 +98,7 @@ def main() -> int:
     parser.add_argument("--steps", type=float, default=2e6, help="steps of environments")
     parser.add_argument("--worlds", type=int, default=256, help="environments at once")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path(), help="folder for what it writes")
+    parser.add_argument("out", type=Path, nargs="?", default=Path(), help="folder for what it writes")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     curve: list[Progress] = []
