@@ -214,7 +214,7 @@ def crafted(
     } | (attachments or {})
     output = Output(path, None, force=True)
     kinds = {
-        topic: output.channel(topic, "x", lambda: ("x", "", b""))
+        topic: output.channel(topic, "x", "x", lambda: ("", b""))
         for topic in (own.STATES, own.JOURNAL, own.DIGESTS, own.EVENTS)
     }
     output.begin(
