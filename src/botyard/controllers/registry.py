@@ -14,7 +14,10 @@ from weakref import WeakValueDictionary, ref
 
 from botyard import arguments, codeload
 from botyard.controllers.base import CRASHES, Controller, ControllerFactory, FunctionController
+from botyard.controllers.crowd import Orca, SocialForce
 from botyard.controllers.follow import Follow
+from botyard.controllers.localplanners import DynamicWindow, FieldHistogram
+from botyard.controllers.purepursuit import PurePursuit
 from botyard.controllers.walk import Walk
 from botyard.controllers.wander import Wander
 from botyard.controllers.waypoints import Waypoints
@@ -23,7 +26,17 @@ from botyard.model.world import Program
 from botyard.sim import simulation
 from botyard.sim.simulation import Robot
 
-_BUILTIN: dict[str, ControllerFactory] = {"follow": Follow, "walk": Walk, "wander": Wander, "waypoints": Waypoints}
+_BUILTIN: dict[str, ControllerFactory] = {
+    "dwa": DynamicWindow,
+    "follow": Follow,
+    "orca": Orca,
+    "purepursuit": PurePursuit,
+    "socialforce": SocialForce,
+    "vfh": FieldHistogram,
+    "walk": Walk,
+    "wander": Wander,
+    "waypoints": Waypoints,
+}
 
 _BY_PLACE: Final = (
     inspect.Parameter.POSITIONAL_ONLY,

@@ -23,6 +23,7 @@ from botyard.engine.layout import F8, I8, U8, Bins, Bodies, Grid, State
 from botyard.model.obstacles import Visible
 from botyard.native.kernels import RowsEntry, RowTable
 from botyard.native.kinds import Pack
+from botyard.navigation.kernels.walls import near_walls
 from botyard.sim.freespace import MAX_SPACES
 from botyard.sim.recent import Recent
 from botyard.workers import Workers
@@ -320,6 +321,18 @@ class Batch:
         table.fill(0, len(self._grid_of))
         table.words[:, table.column(0)] = self._column
         self._call(cast_rays, table, self._everyone)
+
+    def near_walls(self, xy: F8, reach: float, walls: F8) -> None:
+        """Write the walls that stop robots and are nearest to places, (n, k, 2) m, into `walls`, (n, k, w, 4); see the kernel."""
+        away = np.empty(walls.shape[:3])
+        table = RowTable(
+            near_walls,
+            len(self._grid_of),
+            lambda i: (self._grid(i), xy[i], reach, int(Visible.OBSTACLE), walls[i], away[i]),
+        )
+        table.fill(0, len(self._grid_of))
+        table.words[:, table.column(0)] = self._column
+        self._call(near_walls, table, self._everyone)
 
     def _call(self, entry: RowsEntry, table: RowTable, parts: Sequence[NDArray[np.int64]]) -> None:
         """Call a kernel for the worlds of each thread."""

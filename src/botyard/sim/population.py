@@ -35,7 +35,7 @@ from botyard.sim.doubts import doubtful_map, doubtful_places, to_warnings
 from botyard.sim.freespace import checked_clearance
 from botyard.sim.journal import AddBox, AddRobots, RemoveBox, RemoveRobots, ReplaceScene, Unserve
 from botyard.sim.placement import FreePlaces, on_trial
-from botyard.sim.probing import MAX_RANGE, Probe
+from botyard.sim.probing import MAX_NEAR_WALLS, MAX_RANGE, MAX_WALL_REACH_M, Probe
 from botyard.sim.programs import Programs
 from botyard.sim.robot import R, Robots
 
@@ -457,6 +457,31 @@ class Population(Bodies, ABC, Generic[R]):
         return self._probe.cast(
             xy, bearing, arguments.number(range_max, "range_max", low=0.0, high=MAX_RANGE, unit="m")
         )
+
+    def near_walls(self, xy: ArrayLike, *, reach: float, count: int = 8) -> F8:
+        """The walls of the map that stop robots and are nearest to places: for methods that avoid them. Boxes are bodies, not walls.
+
+        Parameters
+        ----------
+        xy : (…, 2) array
+            Places, m.
+        reach : float
+            Walls that are farther away are left out, m.
+        count : int
+            Number of walls, 1 … 64.
+
+        Returns
+        -------
+        (…, count, 4) float64
+            Their ends, x and y, m, the nearest first; NaN where there are fewer.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is not finite, out of its range or of another shape.
+        """
+        reach = arguments.number(reach, "reach", low=0.0, high=MAX_WALL_REACH_M, unit="m")
+        return self._probe.near_walls(xy, reach, arguments.whole(count, "count", low=1, high=MAX_NEAR_WALLS))
 
     def random_free_place(self, spec: RobotSpec, index: int = 0) -> Pose:
         """A place within the bounds of the map (20 m × 20 m without one) where a robot touches nothing.

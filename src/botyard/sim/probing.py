@@ -16,6 +16,7 @@ from botyard.errors import ArgumentError
 from botyard.model.obstacles import Visible
 from botyard.native.kernels import RowTable
 from botyard.native.kinds import Pack
+from botyard.navigation.kernels.walls import near_walls
 from botyard.sim.core import Core
 from botyard.sim.freespace import MAX_SPACES, FreeSpace, free_space
 from botyard.sim.recent import Recent
@@ -29,6 +30,10 @@ MAX_VAIN_ROUNDS: Final = 40
 VAIN_SHARE: Final = 1000
 MAX_RANGE: Final = 1e6
 """Greatest range, m."""
+MAX_NEAR_WALLS: Final = 64
+"""Walls that are given for a place."""
+MAX_WALL_REACH_M: Final = 1000.0
+"""Greatest distance of these walls, m."""
 
 
 class _Taken:
@@ -130,5 +135,21 @@ class Probe:
         cast_rays(table, np.zeros(1, np.int64))
         return ranges.reshape(shape)
 
+    def near_walls(self, xy: ArrayLike, reach: float, count: int) -> F8:
+        """See `Simulation.near_walls`."""
+        places = np.asarray(xy, np.float64)
+        if places.ndim < 1 or places.shape[-1] != 2:
+            raise ArgumentError(f"xy: expected an array (…, 2), found one of shape {places.shape}")
+        if not (np.abs(places) <= MAX_COORDINATE).all():
+            raise ArgumentError(f"xy: expected finite numbers within ±{MAX_COORDINATE:g}")
+        shape = places.shape[:-1]
+        places = np.ascontiguousarray(places.reshape(-1, 2))
+        walls, away = np.empty((len(places), count, 4)), np.empty((len(places), count))
+        grid = Pack(self._sim.engine.grid)
+        table = RowTable(near_walls, 1, lambda _: (grid, places, reach, int(Visible.OBSTACLE), walls, away))
+        table.fill(0, 1)
+        near_walls(table, np.zeros(1, np.int64))
+        return walls.reshape(*shape, count, 4)
 
-__all__ = ["MAX_RANGE", "Probe"]
+
+__all__ = ["MAX_NEAR_WALLS", "MAX_RANGE", "MAX_WALL_REACH_M", "Probe"]

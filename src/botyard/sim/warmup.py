@@ -61,6 +61,7 @@ def warm_up_worlds() -> None:
     worlds.step()
     worlds.cast([[[1.0, 1.0]]], [[0.0]], range_max=1.0)
     worlds.sample_free()
+    worlds.near_walls(reach=1.0)
 
 
 def has_mass_kernels() -> bool:

@@ -41,6 +41,7 @@ from botyard.model.obstacles import Visible
 from botyard.model.robot import RobotSpec
 from botyard.sim.batch import SENSOR, Batch, Plan
 from botyard.sim.freespace import checked_clearance
+from botyard.sim.probing import MAX_NEAR_WALLS, MAX_WALL_REACH_M
 from botyard.sim.simulation import MAX_THREADS, Simulation
 from botyard.sim.worldmaps import Maps, Scenes
 
@@ -476,6 +477,40 @@ class Worlds(Handle):
         self._use_maps()
         self._batch.cast(places, directions, range_max, ranges)
         return ranges
+
+    def near_walls(self, xy: ArrayLike | None = None, *, reach: float, count: int = 8) -> F8:
+        """The walls that stop robots and are nearest to places in the worlds: for methods that avoid them.
+
+        Parameters
+        ----------
+        xy : (n, k, 2) array, optional
+            k places in each world, m; without it where the robots are.
+        reach : float
+            Walls that are farther away are left out, m.
+        count : int
+            Number of walls, 1 … 64.
+
+        Returns
+        -------
+        (n, k, count, 4) float64
+            Their ends, x and y, m, the nearest first; NaN where there are fewer.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is not finite, out of its range or of another shape.
+        """
+        reach = arguments.number(reach, "reach", low=0.0, high=MAX_WALL_REACH_M, unit="m")
+        count = arguments.whole(count, "count", low=1, high=MAX_NEAR_WALLS)
+        places = self.pose[:, :, :2] if xy is None else np.asarray(xy, np.float64)
+        n, k = len(self), places.shape[1] if places.ndim == 3 else 0
+        places = np.ascontiguousarray(_array(places, "xy", np.float64, (n, k, 2)))
+        if not (np.abs(places) <= MAX_COORDINATE).all():
+            raise ArgumentError(f"xy: expected numbers within ±{MAX_COORDINATE:g}")
+        self._use_maps()
+        walls = np.empty((n, k, count, 4))
+        self._batch.near_walls(places, reach, walls)
+        return walls
 
     # -- more of what a world is
 

@@ -1,0 +1,220 @@
+"""Controllers that avoid others by knowing where they are: ORCA and the social force model, for robots and for walkers."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.controllers.route import Goals
+from botyard.elementary import hypot
+from botyard.engine.layout import F8
+from botyard.errors import WorldError
+from botyard.model.robot import Drive
+from botyard.navigation import crowds
+from botyard.sim.simulation import Robot
+
+APPROACH_S: Final = 1.0
+"""Nearer to its goal than what it goes in this time, a robot slows down, s."""
+NEAR_WALLS: Final = 8
+"""Walls that each looks at."""
+WALL_REACH_M: Final = 3.0
+"""Walls that are farther away than this beyond its edge are not looked at, m."""
+SIDESTEP: Final = 0.02
+"""Preferred directions are off by up to this angle's tangent, drawn for each robot: in scenes of perfect symmetry nobody would give way."""
+
+
+class CrowdController(ABC):
+    """Drives one robot among others. It knows the true poses and velocities of all bodies, and the map.
+
+    Parameters
+    ----------
+    robot, seed
+        See `botyard.controllers.base.ControllerFactory`.
+    points : sequence of [x, y], optional
+        Goals one after the other, m; without them random places that can be reached in a straight line.
+    order : str
+        ``loop``: from the last point to the first; ``back``: back and forth; ``once``: stop at the last point.
+    pause : float
+        Pause at a point; longest pause at a random place, s.
+    reached : float
+        Distance at which a goal counts as reached, m.
+    speed : float
+        Preferred speed, m/s.
+    area : [x0, y0, x1, y1], optional
+        Area of the random places, m.
+    safety : float
+        Distance from others and from walls that is kept beyond the body's edge, m.
+    """
+
+    name = ""
+    speed_factor = 1.0
+    """Greatest speed as a multiple of the preferred one."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        seed: int,
+        *,
+        points: Sequence[Sequence[float]] | None = None,
+        order: str = "loop",
+        pause: float = 0.0,
+        reached: float = 0.3,
+        speed: float = 1.0,
+        area: Sequence[float] | None = None,
+        safety: float = 0.05,
+    ) -> None:
+        top = robot.spec.limits.max_speed.x
+        if robot.spec.drive is Drive.NONE or not top > 0.0:
+            raise WorldError(f"{self.name}: expected a robot that drives, found {robot.name}, which does not")
+        if not float(safety) >= 0.0:
+            raise WorldError(f"{self.name}: safety must not be negative")
+        self._robot, self._safety = robot, float(safety)
+        self._speed = min(float(speed), top)
+        self._top = min(self._speed * self.speed_factor, top)
+        self._goals = Goals(
+            robot, seed, self.name, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area
+        )
+        self._aside = SIDESTEP * self._goals.draw_sign()
+
+    @abstractmethod
+    def velocity(self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8) -> F8:
+        """The new velocity, (1, 2) m/s, of disc `row` of (1, n) discs."""
+
+    def act(self) -> None:
+        """Look at all, and command the robot for the next step."""
+        robot, sim = self._robot, self._robot.simulation
+        state, row = sim.snapshot.state, sim.snapshot.rows[robot.name]
+        radius = sim.engine.bodies.radius
+        ahead = np.where(state.drive == Drive.DIFF, crowds.AHEAD_SHARE * radius, 0.0)
+        position, velocity = crowds.discs(state.pose[None], state.vel[None], ahead[None])
+        x, y = float(position[0, row, 0]), float(position[0, row, 1])
+        preferred = self._preferred(x, y)
+        disc = (radius + ahead)[None]
+        disc[0, row] += self._safety
+        walls = sim.near_walls(position[0, row : row + 1], reach=WALL_REACH_M + float(disc[0, row]), count=NEAR_WALLS)
+        wanted = self.velocity(position, velocity, disc, preferred, row, walls)
+        turn = min(robot.spec.limits.max_speed.a, math.pi)
+        v, vy, w = crowds.commands(
+            wanted, state.pose[row : row + 1, 2], ahead[row : row + 1], np.array([turn]), sim.dt
+        )[0].tolist()
+        if robot.spec.drive is Drive.OMNI:
+            robot.command(v=v, vy=vy, w=w)
+        else:
+            robot.command(v=v, w=w)
+
+    def _preferred(self, x: float, y: float) -> F8:
+        """The velocity to the goal, (1, 2), m/s; 0 without a goal."""
+        goal = self._goals.goal(x, y)
+        if goal is None:
+            return np.zeros((1, 2))
+        dx, dy = goal[0] - x, goal[1] - y
+        away = hypot(dx, dy)
+        speed = min(self._speed, away / APPROACH_S)
+        c, s = (dx / away, dy / away) if away > 0.0 else (0.0, 0.0)
+        return np.array([[speed * (c - self._aside * s), speed * (s + self._aside * c)]])
+
+    def get_state(self) -> list[Any]:
+        """See `botyard.controllers.base.Controller`."""
+        return self._goals.get_state()
+
+    def set_state(self, state: Any) -> None:
+        """See `botyard.controllers.base.Controller`."""
+        self._goals.set_state(state)
+
+    def rest(self) -> None:  # noqa: B027 - there is nothing to do
+        """No sensor is read."""
+
+
+class Orca(CrowdController):
+    """Optimal reciprocal collision avoidance (van den Berg et al. 2011), see `botyard.navigation.crowds.orca`.
+
+    Parameters
+    ----------
+    horizon, wall_horizon : float
+        For how long others, and walls, are avoided, s.
+    **options
+        See `CrowdController`.
+    """
+
+    name = "orca"
+
+    def __init__(
+        self,
+        robot: Robot,
+        seed: int,
+        *,
+        points: Sequence[Sequence[float]] | None = None,
+        order: str = "loop",
+        pause: float = 0.0,
+        reached: float = 0.3,
+        speed: float = 1.0,
+        area: Sequence[float] | None = None,
+        safety: float = 0.05,
+        horizon: float = 3.0,
+        wall_horizon: float = 0.5,
+    ) -> None:
+        super().__init__(
+            robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
+        )
+        self._horizon, self._wall_horizon = float(horizon), float(wall_horizon)
+        if not (self._horizon > 0.0 and self._wall_horizon > 0.0):
+            raise WorldError("orca: horizon and wall_horizon must be positive")
+
+    def velocity(self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8) -> F8:
+        """See `CrowdController`."""
+        return crowds.orca(
+            position, velocity, radius, preferred, np.array([self._top]), dt=self._robot.simulation.dt, walls=walls,
+            chosen=np.array([[0, row]]), horizon=self._horizon, wall_horizon=self._wall_horizon,
+        )  # fmt: skip
+
+
+class SocialForce(CrowdController):
+    """The social force model (Helbing, Farkas, Vicsek 2000), see `botyard.navigation.crowds.social_force`.
+
+    Parameters
+    ----------
+    relaxation, strength, range : float
+        τ, s; A / m, m/s²; B, m.
+    **options
+        See `CrowdController`.
+    """
+
+    name = "socialforce"
+    speed_factor = 1.3
+
+    def __init__(
+        self,
+        robot: Robot,
+        seed: int,
+        *,
+        points: Sequence[Sequence[float]] | None = None,
+        order: str = "loop",
+        pause: float = 0.0,
+        reached: float = 0.3,
+        speed: float = 1.0,
+        area: Sequence[float] | None = None,
+        safety: float = 0.05,
+        relaxation: float = 0.5,
+        strength: float = 25.0,
+        range: float = 0.08,
+    ) -> None:
+        super().__init__(
+            robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
+        )
+        self._forces = crowds.Forces(relaxation=float(relaxation), strength=float(strength), range=float(range))
+        if not (relaxation > 0.0 and strength >= 0.0 and range > 0.0):
+            raise WorldError("socialforce: relaxation and range must be positive, strength not negative")
+
+    def velocity(self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8) -> F8:
+        """See `CrowdController`."""
+        return crowds.social_force(
+            position, velocity, radius, preferred, np.array([self._top]), dt=self._robot.simulation.dt, walls=walls,
+            chosen=np.array([[0, row]]), forces=self._forces,
+        )  # fmt: skip
+
+
+__all__ = ["Orca", "SocialForce"]

@@ -1,0 +1,241 @@
+"""Controllers that see obstacles by a laser alone: the dynamic window and VFH+."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.controllers.route import Goals
+from botyard.controllers.steering import halt
+from botyard.elementary import atan2, cosine_sine, hypot
+from botyard.engine.layout import F8
+from botyard.errors import WorldError
+from botyard.model.robot import Drive
+from botyard.navigation import local
+from botyard.sim.simulation import Robot
+
+SLOWEST: Final = 0.1
+"""Share of its speed that a robot keeps while its way is free enough to go on."""
+APPROACH_S: Final = 1.5
+"""Nearer to its goal than what it goes in this time, a robot slows down, s."""
+LOOK_AROUND: Final = 0.5
+"""Share of the greatest turn rate at which a robot turns while all directions are blocked."""
+TURN_GAIN: Final = 2.0
+"""Turn rate per angle of the direction, 1/s."""
+
+
+class LaserController(ABC):
+    """Drives one robot by its laser to goals, whose places it knows relative to its own.
+
+    Parameters
+    ----------
+    robot, seed
+        See `botyard.controllers.base.ControllerFactory`.
+    points : sequence of [x, y], optional
+        Goals one after the other, m; without them random places that can be reached in a straight line.
+    order : str
+        ``loop``: from the last point to the first; ``back``: back and forth; ``once``: stop at the last point.
+    pause : float
+        Pause at a point; longest pause at a random place, s.
+    reached : float
+        Distance at which a goal counts as reached, m.
+    speed : float
+        Greatest speed, m/s.
+    area : [x0, y0, x1, y1], optional
+        Area of the random places, m.
+    safety : float
+        Distance from obstacles that is kept beyond the body's edge, m.
+    """
+
+    name = ""
+
+    def __init__(
+        self,
+        robot: Robot,
+        seed: int,
+        *,
+        points: Sequence[Sequence[float]] | None = None,
+        order: str = "loop",
+        pause: float = 0.0,
+        reached: float = 0.3,
+        speed: float = 0.5,
+        area: Sequence[float] | None = None,
+        safety: float = 0.05,
+    ) -> None:
+        if not robot.lasers:
+            raise WorldError(f"{self.name}: expected a robot with a laser, found {robot.name}, which has none")
+        if robot.spec.drive is Drive.NONE:
+            raise WorldError(f"{self.name}: expected a robot that drives, found {robot.name}, which does not")
+        if not float(safety) >= 0.0:
+            raise WorldError(f"{self.name}: safety must not be negative")
+        limits = robot.spec.limits
+        self._robot = robot
+        self._speed, self._turn = min(float(speed), limits.max_speed.x), min(limits.max_speed.a, math.pi)
+        self._radius = robot.spec.radius + float(safety)
+        self._goals = Goals(
+            robot, seed, self.name, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area
+        )
+        self._reads = False
+
+    @abstractmethod
+    def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
+        """Velocities forward and of rotation, m/s and rad/s, among points (1, p, 2) to a goal, both in the robot's frame, m."""
+
+    def act(self) -> None:
+        """Look at the scan, and command the robot for the next step."""
+        robot = self._robot
+        if not self._reads:
+            robot.laser.subscribe(self.name)
+            self._reads = True
+        pose = robot.truth
+        goal = self._goals.goal(pose.x, pose.y)
+        if goal is None:
+            halt(robot)
+            return
+        scan = robot.laser.view()
+        points = local.points_of(scan.ranges[None], scan.angles, scan.frame_pose, scan.range_max)
+        c, s = cosine_sine(pose.th)
+        dx, dy = goal[0] - pose.x, goal[1] - pose.y
+        v, w = self.choose(points, c * dx + s * dy, c * dy - s * dx)
+        robot.command(v=v, w=w)
+
+    def get_state(self) -> Any:
+        """See `botyard.controllers.base.Controller`."""
+        return self._goals.get_state()
+
+    def set_state(self, state: Any) -> None:
+        """See `botyard.controllers.base.Controller`."""
+        self._goals.set_state(state)
+
+    def rest(self) -> None:
+        """Read no scans until `act` is called again."""
+        self._robot.laser.subscribe(self.name, on=False)
+        self._reads = False
+
+
+class DynamicWindow(LaserController):
+    """The dynamic window approach (Fox, Burgard, Thrun 1997), see `botyard.navigation.local.dynamic_window`.
+
+    Parameters
+    ----------
+    heading, clearance, velocity : float
+        Weights α, β and γ.
+    **options
+        See `LaserController`.
+    """
+
+    name = "dwa"
+
+    def __init__(
+        self,
+        robot: Robot,
+        seed: int,
+        *,
+        points: Sequence[Sequence[float]] | None = None,
+        order: str = "loop",
+        pause: float = 0.0,
+        reached: float = 0.3,
+        speed: float = 0.5,
+        area: Sequence[float] | None = None,
+        safety: float = 0.05,
+        heading: float = 2.0,
+        clearance: float = 0.2,
+        velocity: float = 0.2,
+    ) -> None:
+        super().__init__(
+            robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
+        )
+        self._weights = float(heading), float(clearance), float(velocity)
+        if not (min(self._weights) >= 0.0 and max(self._weights) > 0.0):
+            raise WorldError("dwa: heading, clearance and velocity must not be negative, and not all 0")
+
+    def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
+        """See `LaserController`."""
+        robot = self._robot
+        limits, moving = robot.spec.limits, robot.velocity
+        v, w = local.dynamic_window(
+            points, np.array([[goal_x, goal_y]]), np.array([[moving.vx, moving.w]]), dt=robot.simulation.dt,
+            radius=self._radius, max_v=self._speed, max_w=self._turn, accel=(limits.accel.x, limits.accel.a),
+            brake=(limits.decel.x, limits.decel.a), weights=self._weights,
+        )[0].tolist()  # fmt: skip
+        return v, w
+
+
+class FieldHistogram(LaserController):
+    """VFH+ (Ulrich, Borenstein 1998), see `botyard.navigation.local.vector_field_histogram`.
+
+    The speed falls with what is straight ahead and with the turn rate, as in the first vector field histogram (Borenstein, Koren, "The
+    vector field histogram", IEEE Transactions on Robotics and Automation 7(3), 1991, §IV: speed control).
+
+    Parameters
+    ----------
+    window : float
+        Obstacles that are farther away are not looked at, m.
+    **options
+        See `LaserController`.
+    """
+
+    name = "vfh"
+
+    def __init__(
+        self,
+        robot: Robot,
+        seed: int,
+        *,
+        points: Sequence[Sequence[float]] | None = None,
+        order: str = "loop",
+        pause: float = 0.0,
+        reached: float = 0.3,
+        speed: float = 0.5,
+        area: Sequence[float] | None = None,
+        safety: float = 0.1,
+        window: float = 2.0,
+    ) -> None:
+        super().__init__(
+            robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
+        )
+        self._window = float(window)
+        if not self._window > self._radius:
+            raise WorldError(f"vfh: window must be above the radius with safety, {self._radius:g} m")
+        self._memory = local.Histograms(1)
+
+    def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
+        """See `LaserController`."""
+        robot = self._robot
+        goal = hypot(goal_x, goal_y)
+        behind = goal + self._radius  # what is behind the goal is not in the way
+        with np.errstate(invalid="ignore"):
+            points[(points * points).sum(axis=2) > behind * behind] = math.nan
+        direction, ahead = local.vector_field_histogram(
+            points, np.array([atan2(goal_y, goal_x)]), np.array([robot.truth.th]), self._memory, radius=self._radius,
+            turn_radius=np.array([abs(robot.velocity.vx) / self._turn]), window=self._window,
+        )[0].tolist()  # fmt: skip
+        if math.isnan(direction):
+            return 0.0, LOOK_AROUND * self._turn
+        w = min(self._turn, max(-self._turn, TURN_GAIN * direction))
+        if abs(direction) > 0.5 * math.pi:
+            return 0.0, w
+        top = min(self._speed, goal / APPROACH_S)
+        v = top * max(1.0 - ahead, SLOWEST) * (1.0 - abs(direction) / (0.5 * math.pi))
+        return v, w
+
+    def get_state(self) -> list[Any]:
+        """See `botyard.controllers.base.Controller`."""
+        last = float(self._memory.last[0])
+        return [super().get_state(), self._memory.blocked[0].tolist(), None if math.isnan(last) else last]
+
+    def set_state(self, state: Any) -> None:
+        """See `botyard.controllers.base.Controller`."""
+        goals, blocked, last = state
+        if len(blocked) != self._memory.blocked.shape[1]:
+            raise ValueError(f"expected {self._memory.blocked.shape[1]} sectors, found {len(blocked)}")
+        super().set_state(goals)
+        self._memory.blocked[0] = [int(bool(b)) for b in blocked]
+        self._memory.last[0] = math.nan if last is None else float(last)
+
+
+__all__ = ["DynamicWindow", "FieldHistogram"]

@@ -1,0 +1,114 @@
+"""Pure pursuit: drive along a path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.controllers.base import finite
+from botyard.controllers.steering import HEADING_GAIN, halt
+from botyard.elementary import atan2
+from botyard.errors import WorldError
+from botyard.model.robot import Drive
+from botyard.navigation import local
+from botyard.sim.simulation import Robot
+
+BEHIND: Final = 0.5 * math.pi
+"""A robot whose point is more than this angle off its heading turns to it first, rad."""
+
+
+class PurePursuit:
+    """Drives one robot along a path (Coulter 1992), see `botyard.navigation.local.pure_pursuit`. It looks at no obstacles.
+
+    Parameters
+    ----------
+    robot, seed
+        See `botyard.controllers.base.ControllerFactory`.
+    points : sequence of [x, y]
+        The path, at least 2 points, m.
+    lookahead : float
+        Lookahead distance, m.
+    speed : float
+        Greatest speed, m/s; less where the robot cannot turn so fast.
+    order : str
+        ``loop``: from the last point to the first, again and again; ``once``: stop at the last one.
+    reached : float
+        Distance from the last point at which the robot stops, m.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        seed: int,
+        *,
+        points: Sequence[Sequence[float]],
+        lookahead: float = 0.5,
+        speed: float = 0.5,
+        order: str = "once",
+        reached: float = 0.1,
+    ) -> None:
+        if order not in ("loop", "once"):
+            raise WorldError(f"purepursuit: order: expected loop or once, found {order!r}")
+        path = [(finite(p[0]), finite(p[1])) for p in points]
+        if len(path) < 2:
+            raise WorldError(f"purepursuit: expected at least 2 points, found {len(path)}")
+        if robot.spec.drive is Drive.NONE:
+            raise WorldError(f"purepursuit: expected a robot that drives, found {robot.name}, which does not")
+        self._loops = order == "loop"
+        if self._loops:  # two rounds: the pursued point goes on beyond the end of the first one
+            path = path + path + path[:1]
+        self._round = float(len(points))
+        self._path = np.array([path])
+        self._robot = robot
+        self._lookahead, self._reached = np.array([float(lookahead)]), float(reached)
+        self._speed = min(float(speed), robot.spec.limits.max_speed.x)
+        if not (self._speed > 0.0 and self._lookahead[0] > 0.0 and self._reached > 0.0):
+            raise WorldError("purepursuit: speed, lookahead and reached must be positive")
+        self._progress = np.zeros(1)
+        self._is_at_end = False
+
+    def act(self) -> None:
+        """Command the arc to the pursued point."""
+        robot = self._robot
+        if self._is_at_end:
+            halt(robot)
+            return
+        curvature, ahead, left, end = local.pure_pursuit(
+            self._path, np.array([tuple(robot.truth)]), self._lookahead, self._progress
+        )[0].tolist()
+        if self._loops:
+            if self._progress[0] >= self._round:
+                self._progress[0] -= self._round
+        elif end <= self._reached and self._progress[0] > self._path.shape[1] - 2:
+            self._is_at_end = True
+            halt(robot)
+            return
+        turn = robot.spec.limits.max_speed.a
+        off = atan2(left, ahead)
+        if abs(off) > BEHIND:
+            robot.command(v=0.0, w=max(-turn, min(turn, HEADING_GAIN * off)))
+            return
+        speed = self._speed if self._loops else min(self._speed, max(end, self._reached))
+        if abs(curvature) * speed > turn:
+            speed = turn / abs(curvature)
+        robot.command(v=speed, w=curvature * speed)
+
+    def get_state(self) -> list[Any]:
+        """See `botyard.controllers.base.Controller`."""
+        return [float(self._progress[0]), self._is_at_end]
+
+    def set_state(self, state: Any) -> None:
+        """See `botyard.controllers.base.Controller`."""
+        progress, is_at_end = state
+        if not 0.0 <= progress <= self._path.shape[1] - 1:
+            raise ValueError(f"expected a place on the path, found {progress}")
+        self._progress[0], self._is_at_end = float(progress), bool(is_at_end)
+
+    def rest(self) -> None:
+        """No sensor is read."""
+
+
+__all__ = ["PurePursuit"]

@@ -1,0 +1,229 @@
+"""Goals of controllers: points one after the other, and random places that can be reached in a straight line."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from typing import Any, Final
+
+from botyard.controllers.base import finite, point, random_state, set_random_state
+from botyard.elementary import atan2, cos, hypot, sin
+from botyard.engine.commands import MAX_COORDINATE
+from botyard.errors import WorldError
+from botyard.geometry import Pose
+from botyard.sim.simulation import Robot
+
+ORDERS: Final = ("loop", "back", "once")
+ATTEMPTS: Final = 30
+"""Random places that are tried for one that can be reached in a straight line."""
+CLEARANCE_STEP: Final = 0.25
+"""A straight line is free if the body fits at points of it that are this far apart, m."""
+LEG_LIMIT: Final = 50.0
+"""Longest leg, m: of the way to a place farther away only this much is gone."""
+ENCLOSED_S: Final = 0.5
+"""Time until it is tried again to find a place, s."""
+PATIENCE: Final = 4.0
+"""A random place that is not reached in so many times the time that the straight way takes is given up."""
+MIN_PATIENCE_S: Final = 10.0
+"""Least time until then, s."""
+
+
+class Route:
+    """Points in an order.
+
+    Parameters
+    ----------
+    points : sequence of (x, y)
+        At least one, m.
+    order : str
+        ``loop``: from the last point to the first; ``back``: back and forth; ``once``: the last one is the end.
+    where : str
+        Name of the controller, for messages.
+
+    Raises
+    ------
+    WorldError
+        There is no point, or no such order.
+    """
+
+    def __init__(self, points: Sequence[Sequence[float]], order: str, where: str) -> None:
+        checked_order(order, where)
+        self.points = [(finite(p[0]), finite(p[1])) for p in points]
+        if not self.points:
+            raise WorldError(f"{where}: expected at least one point, found none")
+        self._order = order
+        self.index, self.direction = 0, 1
+        self.is_at_end = False
+
+    @property
+    def point(self) -> tuple[float, float]:
+        """The present point, m."""
+        return self.points[self.index]
+
+    def advance(self) -> bool:
+        """The present point is reached: take the next one. False: it was the last one."""
+        count = len(self.points)
+        if count == 1 or (self._order == "once" and self.index == count - 1):
+            self.is_at_end = True
+        elif self._order == "back":
+            if not 0 <= self.index + self.direction < count:
+                self.direction = -self.direction
+            self.index += self.direction
+        else:
+            self.index = (self.index + 1) % count
+        return not self.is_at_end
+
+    def set_state(self, index: Any, direction: Any, is_at_end: Any) -> None:
+        """Restore `index`, `direction` and `is_at_end`. Raises TypeError or ValueError if they are invalid."""
+        if not 0 <= index < len(self.points) or direction not in (-1, 1):
+            raise ValueError(f"expected a point of {len(self.points)} and a direction, found {index} and {direction}")
+        self.index, self.direction, self.is_at_end = int(index), int(direction), bool(is_at_end)
+
+
+def checked_order(order: str, where: str) -> None:
+    """Raise WorldError if there is no such order."""
+    if order not in ORDERS:
+        raise WorldError(f"{where}: order: expected one of {', '.join(ORDERS)}, found {order!r}")
+
+
+def checked_area(area: Sequence[float] | None, where: str) -> tuple[float, ...] | None:
+    """An area [x0, y0, x1, y1], m. WorldError: it is none."""
+    if area is None:
+        return None
+    if len(area) != 4:
+        raise WorldError(f"{where}: area: expected [x0, y0, x1, y1], found {len(area)} numbers")
+    if not all(abs(float(v)) <= MAX_COORDINATE for v in area):
+        raise WorldError(f"{where}: area: expected numbers within ±{MAX_COORDINATE:g} m, found {list(area)}")
+    return tuple(map(float, area))
+
+
+def random_destination(robot: Robot, draw: random.Random, area: tuple[float, ...] | None) -> tuple[float, float] | None:
+    """A random place that can be reached in a straight line now; None if none was found.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    draw : Random
+        What it is drawn by.
+    area : (x0, y0, x1, y1) or None
+        Where it is, m; else within 10 m of the robot, and within the bounds of the map.
+    """
+    pose, sim = robot.truth, robot.simulation
+    is_free = sim.is_free_for(robot)
+    for _ in range(ATTEMPTS):
+        if area is not None:
+            x, y = draw.uniform(area[0], area[2]), draw.uniform(area[1], area[3])
+        else:
+            away, bearing = draw.uniform(1.0, 10.0), draw.uniform(-math.pi, math.pi)
+            x, y = pose.x + away * cos(bearing), pose.y + away * sin(bearing)
+            b = sim.scene.bounds
+            if b is not None and not (b[0] <= x <= b[2] and b[1] <= y <= b[3]):
+                continue
+        th, away = atan2(y - pose.y, x - pose.x), hypot(x - pose.x, y - pose.y)
+        if away > LEG_LIMIT:
+            x, y, away = pose.x + LEG_LIMIT * cos(th), pose.y + LEG_LIMIT * sin(th), LEG_LIMIT
+        n = max(1, math.ceil(away / CLEARANCE_STEP))
+        if all(
+            is_free(Pose(pose.x + (x - pose.x) * k / n, pose.y + (y - pose.y) * k / n, th)) for k in range(1, n + 1)
+        ):
+            return x, y
+    return None
+
+
+class Goals:
+    """Where a controller drives: points in an order, or random places, with pauses.
+
+    Parameters
+    ----------
+    robot, seed
+        See `botyard.controllers.base.ControllerFactory`.
+    where : str
+        Name of the controller.
+    points : sequence of [x, y], optional
+        Points, m; without them random places that can be reached in a straight line.
+    order : str
+        See `Route`.
+    pause : float
+        Pause at a point, or longest pause at a random place, s.
+    reached : float
+        Distance at which a goal counts as reached, m.
+    speed : float
+        How fast the robot goes, m/s: random places that take much longer are given up.
+    area : [x0, y0, x1, y1], optional
+        Area of the random places, m.
+
+    Raises
+    ------
+    WorldError
+        An option is wrong.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        seed: int,
+        where: str,
+        *,
+        points: Sequence[Sequence[float]] | None,
+        order: str,
+        pause: float,
+        reached: float,
+        speed: float,
+        area: Sequence[float] | None,
+    ) -> None:
+        if not (float(speed) > 0.0 and float(pause) >= 0.0 and float(reached) > 0.0):
+            raise WorldError(f"{where}: speed and reached must be positive, pause not negative")
+        checked_order(order, where)
+        self._robot = robot
+        self._random = random.Random(f"{seed} {where} {robot.name}")
+        self._route = None if points is None else Route(points, order, where)
+        self._pause, self._reached, self._speed = float(pause), float(reached), float(speed)
+        self._area = checked_area(area, where)
+        self._place: tuple[float, float] | None = None
+        self._rest_until, self._give_up_at = -1.0, 0.0
+
+    def draw_sign(self) -> float:
+        """A number from −1 to 1, drawn for the robot."""
+        return self._random.uniform(-1.0, 1.0)
+
+    def goal(self, x: float, y: float) -> tuple[float, float] | None:
+        """The goal of a robot at (x, y), m; None: it pauses, or has come to the end."""
+        now = self._robot.simulation.time
+        if now < self._rest_until or (self._route is not None and self._route.is_at_end):
+            return None
+        if self._route is not None:
+            goal = self._route.point
+            if hypot(goal[0] - x, goal[1] - y) > self._reached:
+                return goal
+            self._rest_until = now + self._pause
+            return self._route.point if self._route.advance() and self._pause == 0.0 else None
+        place = self._place
+        if place is not None and hypot(place[0] - x, place[1] - y) <= self._reached:
+            self._place = None
+            self._rest_until = now + self._random.uniform(0.0, self._pause)
+            return None
+        if place is None or self._robot.stalled or now > self._give_up_at:
+            self._place = place = random_destination(self._robot, self._random, self._area)
+            if place is None:
+                self._rest_until = now + ENCLOSED_S
+                return None
+            way = hypot(place[0] - x, place[1] - y)
+            self._give_up_at = now + max(MIN_PATIENCE_S, PATIENCE * way / self._speed)
+        return place
+
+    def get_state(self) -> list[Any]:
+        """See `botyard.controllers.base.Controller`."""
+        route = self._route
+        on_route = None if route is None else [route.index, route.direction, route.is_at_end]
+        return [random_state(self._random), on_route, self._place, self._rest_until, self._give_up_at]
+
+    def set_state(self, state: Any) -> None:
+        """See `botyard.controllers.base.Controller`."""
+        draw, on_route, place, rest_until, give_up_at = state
+        set_random_state(self._random, draw)
+        if self._route is not None:
+            self._route.set_state(*on_route)
+        self._place = point(place)
+        self._rest_until, self._give_up_at = finite(rest_until), finite(give_up_at)

@@ -1,0 +1,219 @@
+"""Bodies that avoid one another, as arrays over many worlds: ORCA and the social force model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.elementary import cos
+from botyard.errors import ArgumentError
+from botyard.navigation.kernels import agents as kernels
+from botyard.navigation.kernels.agents import Agents
+from botyard.navigation.kernels.orca import OrcaRules
+from botyard.navigation.kernels.orca import orca as orca_kernel
+from botyard.navigation.kernels.socialforce import ForceRules
+from botyard.navigation.kernels.socialforce import social_force as social_force_kernel
+from botyard.units import from_deg
+
+F8 = NDArray[np.float64]
+I8 = NDArray[np.int64]
+
+AHEAD_SHARE: Final = 0.5
+"""The disc of a differential robot is around a point that is this share of its radius ahead of its axle."""
+HEADING_GAIN: Final = 2.0
+"""Turn rate of who goes sideways, per angle to where it goes, 1/s."""
+REACH_M: Final = 10.0
+"""Others whose middles are farther away are not looked at, m."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forces:
+    """Parameters of the social force model.
+
+    Attributes
+    ----------
+    relaxation : float
+        Time τ in which a pedestrian takes the preferred velocity, s.
+    strength, range : float
+        Of repulsion: A / m, m/s² (2000 N / 80 kg), and B, m.
+    stiffness, friction : float
+        Of bodies that touch: k / m, 1/s² (1.2e5 kg/s² / 80 kg), and κ / m, 1/(m s) (2.4e5 kg/(m s) / 80 kg).
+    unseen, sight : float
+        Share of the force of what is outside of the field of view, and half of its angle, rad (Helbing & Molnár 1995: 0.5, 100°).
+    """
+
+    relaxation: float = 0.5
+    strength: float = 25.0
+    range: float = 0.08
+    stiffness: float = 1500.0
+    friction: float = 3000.0
+    unseen: float = 0.5
+    sight: float = from_deg(100.0)
+
+
+def discs(pose: F8, vel: F8, ahead: F8) -> tuple[F8, F8]:
+    """Positions and velocities of the discs of bodies in the frame of the world, both (n, m, 2), m and m/s.
+
+    Parameters
+    ----------
+    pose, vel : (n, m, 3) float64
+        Poses, and velocities in the frames of the bodies, as `Worlds.pose` and `Worlds.vel`.
+    ahead : (n, m) float64
+        How far the middle of each disc is ahead of the body's origin, m: 0 for who can go sideways, else a share of its radius, by
+        which the radius of the disc is larger.
+    """
+    position, velocity = np.empty((*pose.shape[:2], 2)), np.empty((*pose.shape[:2], 2))
+    kernels.discs(
+        np.ascontiguousarray(pose), np.ascontiguousarray(vel), np.ascontiguousarray(ahead), position, velocity
+    )
+    return position, velocity
+
+
+def commands(velocity: F8, heading: F8, ahead: F8, max_w: F8, dt: float) -> F8:
+    """Commands with which discs have velocities: forward, leftward, of rotation, (k, 3), m/s, m/s, rad/s.
+
+    Parameters
+    ----------
+    velocity : (k, 2) float64
+        Velocities of the discs in the frame of the world, m/s.
+    heading, ahead, max_w : (k,) float64
+        Headings, rad; as for `discs`, m; greatest turn rates, rad/s.
+    dt : float
+        Time of a step, s.
+    """
+    result = np.empty((len(velocity), 3))
+    kernels.commands(
+        *(np.ascontiguousarray(a, np.float64) for a in (velocity, heading, ahead, max_w)), HEADING_GAIN, dt, result
+    )
+    return result
+
+
+def orca(
+    position: F8,
+    velocity: F8,
+    radius: F8,
+    preferred: F8,
+    max_speed: F8,
+    *,
+    dt: float,
+    walls: F8 | None = None,
+    chosen: I8 | None = None,
+    horizon: float = 2.0,
+    wall_horizon: float = 0.5,
+    reach: float = REACH_M,
+) -> F8:
+    """New velocities by optimal reciprocal collision avoidance (van den Berg et al. 2011).
+
+    Parameters
+    ----------
+    position, velocity : (n, m, 2) float64
+        Of m discs in each of n worlds, m and m/s.
+    radius : (n, m) float64
+        m; NaN: the disc is not there.
+    preferred, max_speed : (k, 2), (k,) float64
+        Velocities that agents would have if they were alone, and their greatest speeds, m/s.
+    dt : float
+        Time of a step, s.
+    walls : (k, w, 4) float64, optional
+        Walls near each agent, as of `Worlds.near_walls`, m.
+    chosen : (k, 2) int64, optional
+        World and number of each agent; without it all discs are agents: k = n · m, world by world.
+    horizon, wall_horizon : float
+        For how long others, and walls, are avoided, s.
+    reach : float
+        Others whose middles are farther away are not looked at, m.
+
+    Returns
+    -------
+    (k, 2) float64
+        m/s.
+
+    Raises
+    ------
+    ArgumentError
+        An array is of another shape, or an agent is not there.
+    """
+    agents = _agents(position, velocity, radius, preferred, max_speed, walls, chosen)
+    rows = agents.walls.shape[1] + radius.shape[1]
+    rules = OrcaRules(float(horizon), float(wall_horizon), float(reach), float(dt))
+    orca_kernel(agents, rules, np.empty((rows, 3)), np.empty((rows, 3)))
+    return agents.result
+
+
+def social_force(
+    position: F8,
+    velocity: F8,
+    radius: F8,
+    preferred: F8,
+    max_speed: F8,
+    *,
+    dt: float,
+    walls: F8 | None = None,
+    chosen: I8 | None = None,
+    forces: Forces = Forces(),
+    reach: float = REACH_M,
+) -> F8:
+    """New velocities by the social force model (Helbing, Farkas, Vicsek 2000), for the same arrays as `orca`.
+
+    Parameters
+    ----------
+    position, velocity, radius, preferred, max_speed, dt, walls, chosen, reach
+        See `orca`.
+    forces : Forces
+        Parameters of the model.
+
+    Returns
+    -------
+    (k, 2) float64
+        m/s.
+
+    Raises
+    ------
+    ArgumentError
+        An array is of another shape, or an agent is not there.
+    """
+    agents = _agents(position, velocity, radius, preferred, max_speed, walls, chosen)
+    rules = ForceRules(
+        forces.relaxation, forces.strength, forces.range, forces.stiffness, forces.friction, forces.unseen, cos(forces.sight),
+        float(reach), float(dt),
+    )  # fmt: skip
+    social_force_kernel(agents, rules)
+    return agents.result
+
+
+def _agents(
+    position: F8, velocity: F8, radius: F8, preferred: F8, max_speed: F8, walls: F8 | None, chosen: I8 | None
+) -> Agents:
+    """The arrays for a kernel, whose shapes and numbers are checked: kernels index by them."""
+    n, m = np.shape(radius) if np.ndim(radius) == 2 else (-1, -1)
+    if n < 0:
+        raise ArgumentError(f"radius: expected an array (n, m), found one of shape {np.shape(radius)}")
+    if chosen is None:
+        numbers = np.stack(np.divmod(np.arange(n * m), max(m, 1)), axis=1)
+    else:
+        numbers = np.asarray(chosen, np.int64)
+        if numbers.ndim != 2 or numbers.shape[1] != 2:
+            raise ArgumentError(f"chosen: expected an array (k, 2), found one of shape {numbers.shape}")
+        if len(numbers) and not ((numbers >= 0).all() and (numbers < (n, m)).all()):
+            raise ArgumentError(f"chosen: expected worlds 0 … {n - 1} and bodies 0 … {m - 1}")
+    k = len(numbers)
+    if np.isnan(np.asarray(radius)[numbers[:, 0], numbers[:, 1]]).any():
+        raise ArgumentError("chosen: a body of radius NaN is not there, and cannot be steered")
+    near = np.empty((k, 0, 4)) if walls is None else walls
+    rows = np.shape(near)[1] if np.ndim(near) == 3 else 0
+    wanted = {
+        "position": (position, (n, m, 2)), "velocity": (velocity, (n, m, 2)), "radius": (radius, (n, m)),
+        "preferred": (preferred, (k, 2)), "max_speed": (max_speed, (k,)), "walls": (near, (k, rows, 4)),
+    }  # fmt: skip
+    arrays = {}
+    for name, (array, shape) in wanted.items():
+        if np.shape(array) != shape:
+            raise ArgumentError(f"{name}: expected an array of shape {shape}, found one of shape {np.shape(array)}")
+        arrays[name] = np.ascontiguousarray(array, np.float64)
+    return Agents(chosen=np.ascontiguousarray(numbers), result=np.empty((k, 2)), **arrays)
+
+
+__all__ = ["AHEAD_SHARE", "REACH_M", "Forces", "commands", "discs", "orca", "social_force"]

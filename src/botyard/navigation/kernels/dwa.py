@@ -1,0 +1,207 @@
+"""Dynamic window: Fox, Burgard, Thrun, "The dynamic window approach to collision avoidance", IEEE Robotics & Automation Magazine
+4(1), 1997.
+
+Of the velocities (v, ω) that a robot can reach within a step, those are admissible after which it can still stop before an obstacle on its
+arc. One with the greatest weighted sum of heading, clearance and velocity is taken:
+
+    G(v, ω) = σ(α · heading(v, ω) + β · dist(v, ω) + γ · vel(v, ω))
+    V_a = {(v, ω) | v ≤ √(2 dist(v, ω) v̇_b)}
+    V_d = {(v, ω) | v in [v_a − v̇ t, v_a + v̇ t] and ω in [ω_a − ω̇ t, ω_a + ω̇ t]}
+
+The way of the step itself, in which the robot does not brake yet, counts in V_a, too. The paper has the same condition for ω; a disc that
+stops on its arc needs none. The robot is a disc, obstacles are points.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.elementary import acos, atan2, cosine_sine
+from botyard.navigation.kernels.jit import entry_kernel, inline_kernel, kernel
+
+F8 = NDArray[np.float64]
+
+STRAIGHT_CURVATURE = 1e-6
+"""Arcs of less curvature are straight, 1/m."""
+STANDING = 1e-9
+"""Slower robots do not move, m/s."""
+NONE = -1.0
+"""Value of velocities that are not admissible."""
+
+
+class WindowRules(NamedTuple):
+    """Parameters of the dynamic window.
+
+    Attributes
+    ----------
+    heading, clearance, velocity : float
+        Weights α, β and γ of the three terms, each of which is 0 … 1.
+    max_v, max_w : float
+        Greatest velocities, m/s and rad/s.
+    accel_v, accel_w, brake_v, brake_w : float
+        Accelerations, and decelerations, m/s² and rad/s².
+    radius : float
+        Of the robot, m, with the safety distance.
+    far : float
+        Clearances from here on are the best, m.
+    dt : float
+        Time of a step, s.
+    """
+
+    heading: float
+    clearance: float
+    velocity: float
+    max_v: float
+    max_w: float
+    accel_v: float
+    accel_w: float
+    brake_v: float
+    brake_w: float
+    radius: float
+    far: float
+    dt: float
+
+
+@kernel
+def free_way(points: F8, curvature: float, radius: float, limit: float) -> float:
+    """How far a disc at the origin can go ahead on an arc until it touches a point, m; at most `limit`, and one turn.
+
+    `points`: (p, 2), m; NaN: there is none. A point that the disc covers already counts only while the disc would approach it.
+    """
+    way = limit
+    size = 1.0 / abs(curvature) if abs(curvature) > STRAIGHT_CURVATURE else math.inf
+    if size < math.inf:
+        way = min(way, 2.0 * math.pi * size)
+    side = 1.0 if curvature > 0.0 else -1.0
+    for p in range(points.shape[0]):
+        x, y = points[p, 0], points[p, 1] * side  # arcs to the left
+        if not x * x + y * y < (way + radius) * (way + radius):
+            continue
+        if x * x + y * y <= radius * radius:
+            if x > 0.0:
+                return 0.0
+            continue
+        if size == math.inf:
+            if x > 0.0 and abs(y) < radius:
+                way = min(way, x - math.sqrt(radius * radius - y * y))
+            continue
+        up = size - y  # the centre of the arc is (0, size)
+        from_centre = math.sqrt(x * x + up * up)
+        if abs(from_centre - size) >= radius or from_centre == 0.0:
+            continue
+        # the disc touches the point where its middle is this angle before it (law of cosines)
+        cosine = (size * size + from_centre * from_centre - radius * radius) / (2.0 * size * from_centre)
+        angle = atan2(x, up) - acos(min(1.0, max(-1.0, cosine)))
+        if angle < 0.0:
+            angle += 2.0 * math.pi
+        way = min(way, angle * size)
+    return max(way, 0.0)
+
+
+@inline_kernel
+def heading_of(v: float, w: float, goal_x: float, goal_y: float, rules: WindowRules) -> float:
+    """1 if the robot heads for the goal, 0 if away from it: after the step, and after its rotation has come to rest (§4.1 of the paper)."""
+    turn = w * rules.dt
+    c, s = cosine_sine(0.5 * turn)
+    reach = v * rules.dt
+    x, y = goal_x - reach * c, goal_y - reach * s
+    turned = turn + 0.5 * w * abs(w) / rules.brake_w
+    c, s = cosine_sine(turned)
+    return 1.0 - abs(atan2(c * y - s * x, c * x + s * y)) / math.pi
+
+
+@inline_kernel
+def is_admissible(v: float, way: float, rules: WindowRules) -> bool:
+    """Whether the robot can stop on its arc before `way`, m, if it begins to brake after the step; a disc turns freely on the spot."""
+    return v <= STANDING or v * rules.dt + v * v / (2.0 * rules.brake_v) <= way
+
+
+@inline_kernel
+def window(now: F8, goal_x: float, goal_y: float, rules: WindowRules) -> tuple[float, float, float, float]:
+    """Least and greatest velocities of the dynamic window, forward and of rotation; so slow that the robot can stop at the goal."""
+    stopping = math.sqrt(2.0 * rules.brake_v * math.sqrt(goal_x * goal_x + goal_y * goal_y))
+    v0 = max(0.0, now[0] - rules.brake_v * rules.dt)
+    v1 = max(v0, min(min(rules.max_v, stopping), now[0] + rules.accel_v * rules.dt))
+    w0 = min(rules.max_w, max(-rules.max_w, now[1] - rules.accel_w * rules.dt))
+    w1 = max(-rules.max_w, min(rules.max_w, now[1] + rules.accel_w * rules.dt))
+    return v0, v1, w0, w1
+
+
+@inline_kernel
+def sample(low: float, high: float, k: int, count: int) -> float:
+    """Number k of `count` values from `low` to `high`; if 0 is between them, the nearest one is 0."""
+    step = (high - low) / (count - 1)
+    value = low + step * k
+    return 0.0 if abs(value) < 0.5 * step else value
+
+
+@kernel
+def rate(points: F8, goal_x: float, goal_y: float, now: F8, rules: WindowRules, scores: F8) -> None:
+    """Write the weighted sum of each velocity of the window into `scores`, (a, b); `NONE` where it is not admissible."""
+    a, b = scores.shape
+    v0, v1, w0, w1 = window(now, goal_x, goal_y, rules)
+    for i in range(a):
+        v = sample(v0, v1, i, a)
+        for j in range(b):
+            w = sample(w0, w1, j, b)
+            way = rules.far
+            if v > STANDING:
+                way = free_way(points, w / v, rules.radius, rules.far)
+            scores[i, j] = NONE
+            if is_admissible(v, way, rules):
+                scores[i, j] = (
+                    rules.heading * heading_of(v, w, goal_x, goal_y, rules)
+                    + rules.clearance * way / rules.far
+                    + rules.velocity * v / rules.max_v
+                )
+
+
+@inline_kernel
+def smoothed(scores: F8, i: int, j: int) -> float:
+    """σ: the mean of the admissible ones among a velocity and its neighbours in the window."""
+    total, count = 0.0, 0
+    for k in range(max(i - 1, 0), min(i + 2, scores.shape[0])):
+        for m in range(max(j - 1, 0), min(j + 2, scores.shape[1])):
+            if scores[k, m] != NONE:
+                total += scores[k, m]
+                count += 1
+    return total / count
+
+
+@entry_kernel
+def dynamic_window(points: F8, goals: F8, now: F8, rules: WindowRules, scores: F8, result: F8) -> None:
+    """The best velocities of k robots; where none is admissible, they brake.
+
+    Parameters
+    ----------
+    points : (k, p, 2) float64
+        Obstacles in the frames of the robots, m; NaN: there is none.
+    goals : (k, 2) float64
+        Goals in the frames of the robots, m.
+    now : (k, 2) float64
+        Their velocities, m/s and rad/s.
+    rules : WindowRules
+        Parameters.
+    scores : (a, b) float64
+        Workspace: a velocities forward by b of rotation are compared, at least two of each.
+    result : (k, 2) float64
+        Written: the velocities to command, m/s and rad/s.
+    """
+    a, b = scores.shape
+    for k in range(goals.shape[0]):
+        rate(points[k], goals[k, 0], goals[k, 1], now[k], rules, scores)
+        v0, v1, w0, w1 = window(now[k], goals[k, 0], goals[k, 1], rules)
+        best = NONE
+        result[k, 0], result[k, 1] = v0, min(w1, max(w0, 0.0))
+        for i in range(a):
+            for j in range(b):
+                if scores[i, j] == NONE:
+                    continue
+                value = smoothed(scores, i, j)
+                if value > best:
+                    best = value
+                    result[k, 0], result[k, 1] = sample(v0, v1, i, a), sample(w0, w1, j, b)

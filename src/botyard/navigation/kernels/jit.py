@@ -1,0 +1,20 @@
+"""The decorators of the kernels of navigation; see `botyard.native.kernels`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from botyard.native.kernels import entry_kernels, rows_kernels
+from botyard.native.packages import Package
+
+_BOTYARD = Path(__file__).resolve().parents[2]
+
+PACKAGE = Package(
+    "navigation",
+    [*Path(__file__).resolve().parent.glob("*.py"), _BOTYARD / "elementary.py", _BOTYARD / "engine" / "layout.py"],
+)
+
+entry_kernel, rows_kernel = entry_kernels(PACKAGE), rows_kernels(PACKAGE)
+kernel, inline_kernel = PACKAGE.kernel, PACKAGE.inline_kernel
+
+__all__ = ["PACKAGE", "entry_kernel", "inline_kernel", "kernel", "rows_kernel"]

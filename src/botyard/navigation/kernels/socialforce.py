@@ -1,0 +1,141 @@
+"""The social force model of pedestrians.
+
+Forces are those of Helbing, Farkas, Vicsek, "Simulating dynamical features of escape panic", Nature 407, 2000, equations (1) to (3):
+
+    m dv_i/dt = m (v⁰_i e⁰_i − v_i) / τ + Σ_j f_ij + Σ_W f_iW
+    f_ij = {A exp[(r_ij − d_ij) / B] + k g(r_ij − d_ij)} n_ij + κ g(r_ij − d_ij) Δv^t_ji t_ij
+    f_iW = {A exp[(r_i − d_iW) / B] + k g(r_i − d_iW)} n_iW − κ g(r_i − d_iW) (v_i · t_iW) t_iW
+
+where g(x) is x where bodies touch, else 0. What a pedestrian does not see counts less (c and φ), and nobody goes faster than a multiple
+of the desired speed (v_max = 1.3 v⁰): Helbing, Molnár, "Social force model for pedestrian dynamics", Physical Review E 51, 1995.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.elementary import exp
+from botyard.navigation.kernels.agents import Agents
+from botyard.navigation.kernels.jit import entry_kernel, kernel
+from botyard.navigation.kernels.walls import nearest_on
+
+F8 = NDArray[np.float64]
+
+NOTHING = 1e-12
+"""Shorter vectors have no direction, m and m/s."""
+SUBSTEP_S = 0.02
+"""The equations are integrated in steps of at most this size, s: contacts are stiff."""
+EXPONENT_LIMIT = 30.0
+"""Greatest argument of the exponential: deeper overlaps repel no more."""
+
+
+class ForceRules(NamedTuple):
+    """Parameters of the model, for the mass 1: forces are accelerations.
+
+    Attributes
+    ----------
+    relaxation : float
+        τ, s.
+    strength, range : float
+        A / m, m/s², and B, m.
+    stiffness, friction : float
+        k / m, 1/s², and κ / m, 1/(m s).
+    unseen, sight_cosine : float
+        Share c of a force from outside of the field of view; cosine of half of the field's angle, φ.
+    reach : float
+        Others whose middles are farther away are not looked at, m.
+    dt : float
+        Time of a step, s.
+    """
+
+    relaxation: float
+    strength: float
+    range: float
+    stiffness: float
+    friction: float
+    unseen: float
+    sight_cosine: float
+    reach: float
+    dt: float
+
+
+@kernel
+def push(nx: float, ny: float, gap: float, vx: float, vy: float, rules: ForceRules) -> tuple[float, float]:
+    """Acceleration by a body or a wall, which is `gap` away (surfaces, m) in the direction −n and has the relative velocity v."""
+    size = rules.strength * exp(min(-gap / rules.range, EXPONENT_LIMIT))
+    slide = 0.0
+    if gap < 0.0:
+        size += rules.stiffness * -gap
+        slide = rules.friction * -gap * (vy * nx - vx * ny)
+    return size * nx - slide * ny, size * ny + slide * nx
+
+
+@kernel
+def social_push(
+    agents: Agents, rules: ForceRules, k: int, x: float, y: float, vx: float, vy: float, time: float
+) -> tuple[float, float]:
+    """Sum of the accelerations by all others and by walls for agent k at a place with a velocity; others go on straight for `time`."""
+    world, me = agents.chosen[k, 0], agents.chosen[k, 1]
+    radius = agents.radius[world, me]
+    px, py = agents.preferred[k, 0], agents.preferred[k, 1]
+    wanted = math.sqrt(px * px + py * py)
+    ax, ay = 0.0, 0.0
+    for other in range(agents.radius.shape[1]):
+        ox, oy = agents.velocity[world, other, 0], agents.velocity[world, other, 1]
+        dx, dy = x - agents.position[world, other, 0] - ox * time, y - agents.position[world, other, 1] - oy * time
+        away2 = dx * dx + dy * dy
+        if other == me or not away2 <= rules.reach * rules.reach or math.isnan(agents.radius[world, other]):
+            continue
+        away = math.sqrt(away2)
+        nx, ny = (dx / away, dy / away) if away > NOTHING else (1.0, 0.0)
+        fx, fy = push(nx, ny, away - radius - agents.radius[world, other], ox - vx, oy - vy, rules)
+        # seen: e · (−f) ≥ |f| cos φ (Helbing & Molnár 1995); those that touch are felt
+        if (
+            away > radius + agents.radius[world, other]
+            and wanted > NOTHING
+            and -(px * nx + py * ny) < rules.sight_cosine * wanted
+        ):
+            fx, fy = fx * rules.unseen, fy * rules.unseen
+        ax, ay = ax + fx, ay + fy
+    for w in range(agents.walls.shape[1]):
+        if math.isnan(agents.walls[k, w, 0]):
+            break
+        sx, sy = agents.walls[k, w, 0], agents.walls[k, w, 1]
+        qx, qy = nearest_on(sx, sy, agents.walls[k, w, 2] - sx, agents.walls[k, w, 3] - sy, x, y)
+        dx, dy = x - qx, y - qy
+        is_new = True
+        for before in range(w):  # walls that meet in a corner have it as their nearest point: it repels once
+            sx, sy = agents.walls[k, before, 0], agents.walls[k, before, 1]
+            bx, by = nearest_on(sx, sy, agents.walls[k, before, 2] - sx, agents.walls[k, before, 3] - sy, x, y)
+            is_new = is_new and abs(bx - qx) + abs(by - qy) > 1e-6
+        if is_new:
+            away = math.sqrt(dx * dx + dy * dy)
+            nx, ny = (dx / away, dy / away) if away > NOTHING else (1.0, 0.0)
+            fx, fy = push(nx, ny, away - radius, -vx, -vy, rules)
+            ax, ay = ax + fx, ay + fy
+    return ax, ay
+
+
+@entry_kernel
+def social_force(agents: Agents, rules: ForceRules) -> None:
+    """New velocities of all chosen agents: those of the model at the end of the step. Meanwhile others go on straight."""
+    substeps = max(1, int(math.ceil(rules.dt / SUBSTEP_S - 1e-9)))
+    h = rules.dt / substeps
+    for k in range(agents.chosen.shape[0]):
+        world, me = agents.chosen[k, 0], agents.chosen[k, 1]
+        x, y = agents.position[world, me, 0], agents.position[world, me, 1]
+        vx, vy = agents.velocity[world, me, 0], agents.velocity[world, me, 1]
+        top = agents.max_speed[k]
+        for step in range(substeps):
+            ax, ay = social_push(agents, rules, k, x, y, vx, vy, step * h)
+            vx += h * (ax + (agents.preferred[k, 0] - vx) / rules.relaxation)
+            vy += h * (ay + (agents.preferred[k, 1] - vy) / rules.relaxation)
+            speed = math.sqrt(vx * vx + vy * vy)
+            if speed > top:
+                vx, vy = vx * (top / speed), vy * (top / speed)
+            x, y = x + h * vx, y + h * vy
+        agents.result[k, 0], agents.result[k, 1] = vx, vy

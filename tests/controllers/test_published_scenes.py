@@ -1,0 +1,200 @@
+"""Controllers of published methods on the scenes of their papers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from botyard.errors import WorldError
+from botyard.model.mapbuilder import MapBuilder
+from botyard.model.scene import Scene
+from botyard.model.world import thing
+from botyard.sim.simulation import Robot, Simulation
+
+WALKER = thing(tuple((0.25 * math.cos(math.pi * k / 6), 0.25 * math.sin(math.pi * k / 6)) for k in range(12)))
+
+
+def least_gap(sim: Simulation) -> float:
+    """Least distance of the bodies of robots, as circles, m."""
+    robots = list(sim.robots.values())
+    return min(
+        math.dist(a.truth[:2], b.truth[:2]) - a.spec.radius - b.spec.radius
+        for a, b in itertools.combinations(robots, 2)
+    )
+
+
+def watch(sim: Simulation, seconds: float) -> tuple[float, int]:
+    """Run a simulation. Returns the least gap between robots, m, and the number of stalls."""
+    gap, stalls = math.inf, 0
+    for _ in range(round(seconds / sim.dt)):
+        sim.step()
+        gap = min(gap, least_gap(sim)) if len(sim.robots) > 1 else gap
+        stalls += int(sim.fleet.stalled.sum())
+    return gap, stalls
+
+
+def on_a_circle(model: object, controller: str, count: int, radius: float, **options: object) -> Simulation:
+    """Robots that want to change sides: the circle exchange of van den Berg et al. 2011, §6."""
+    sim = Simulation(odometry_error="none")
+    for k in range(count):
+        a = 2 * math.pi * k / count
+        x, y = radius * math.cos(a), radius * math.sin(a)
+        robot = sim.add_robot(model, f"r{k}", pose=(x, y, a + math.pi))
+        robot.set_controller(controller, points=[[-x, -y]], order="once", **options)
+    return sim
+
+
+def at_goals(sim: Simulation, count: int, radius: float) -> float:
+    """Greatest distance of a robot of the circle from its goal, m."""
+    return max(
+        math.dist(sim.robots[f"r{k}"].truth[:2], (-radius * math.cos(a), -radius * math.sin(a)))
+        for k in range(count)
+        for a in [2 * math.pi * k / count]
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "controller", "seconds"),
+    [(WALKER, "orca", 40), ("amigo", "orca", 60), (WALKER, "socialforce", 40)],
+    ids=["walkers-orca", "amigo-orca", "walkers-socialforce"],
+)
+def test_circle_exchange_without_collision(model: object, controller: str, seconds: float) -> None:
+    sim = on_a_circle(model, controller, 10, 4.0, speed=0.6)
+    gap, stalls = watch(sim, seconds)
+    assert gap > 0.0 and stalls == 0
+    assert at_goals(sim, 10, 4.0) < 0.5
+
+
+@pytest.mark.parametrize("controller", ["orca", "socialforce"])
+def test_two_groups_pass_each_other_in_a_corridor(controller: str) -> None:
+    sim = Simulation(MapBuilder("corridor").rectangle(-8, -1.5, 16, 3).scene(), odometry_error="none")
+    goals = {}
+    for k in range(4):
+        for side in (-1, 1):
+            y = (k % 2 - 0.5) * 1.2 + 0.15 * side
+            robot = sim.add_robot(WALKER, f"{side}.{k}", pose=(side * (5.0 + k // 2 * 1.2), y, 0.0))
+            goals[robot.name] = -side * (6.2 - k // 2 * 1.2), y  # who is in front goes farthest
+            robot.set_controller(controller, points=[goals[robot.name]], order="once", speed=0.8)
+    gap, stalls = watch(sim, 45)
+    assert gap > 0.0 and stalls == 0
+    assert all(math.dist(sim.robots[name].truth[:2], goal) < 0.5 for name, goal in goals.items())
+
+
+@pytest.mark.parametrize("controller", ["orca", "socialforce"])
+def test_two_streams_cross(controller: str) -> None:
+    sim = Simulation(odometry_error="none")
+    goals = {}
+    for k in range(4):
+        for name, start, goal in (
+            (f"east{k}", (-5.0 - 1.1 * k, 0.1), (5.0, 0.1)),
+            (f"north{k}", (0.1, -5.0 - 1.1 * k), (0.1, 5.0)),
+        ):
+            goal = goal[0] - 1.1 * k if goal[0] > 1 else goal[0], goal[1] - 1.1 * k if goal[1] > 1 else goal[1]
+            robot = sim.add_robot(WALKER, name, pose=(*start, 0.0))
+            robot.set_controller(controller, points=[goal], order="once", speed=0.8)
+            goals[name] = goal
+    gap, stalls = watch(sim, 40)
+    assert gap > 0.0 and stalls == 0
+    assert all(math.dist(sim.robots[name].truth[:2], goal) < 0.5 for name, goal in goals.items())
+
+
+def cluttered() -> tuple[Scene, tuple[float, float]]:
+    """Pillars between a start and a goal, and walls around them."""
+    builder = MapBuilder("pillars").rectangle(-1.5, -3, 9, 6)
+    for x, y in ((1.5, 0.1), (2.8, -1.2), (2.9, 1.3), (4.2, 0.0), (5.2, -1.4)):
+        builder.rectangle(x - 0.2, y - 0.2, 0.4, 0.4)
+    return builder.scene(), (6.5, 0.0)
+
+
+@pytest.mark.parametrize("controller", ["dwa", "vfh"])
+def test_a_way_among_obstacles_by_laser(controller: str) -> None:
+    scene, goal = cluttered()
+    sim = Simulation(scene, odometry_error="none")
+    robot = sim.add_robot("p3dx", "one", pose=(0.0, 0.0, 0.0), lasers=["lms200"])
+    robot.set_controller(controller, points=[goal], order="once")
+    _, stalls = watch(sim, 60)
+    assert stalls == 0 and math.dist(robot.truth[:2], goal) < 0.4
+
+
+@pytest.mark.parametrize("controller", ["dwa", "vfh"])
+def test_a_wall_without_a_way_around_is_not_touched(controller: str) -> None:
+    sim = Simulation(MapBuilder("box").rectangle(-2, -2, 4, 4).scene(), odometry_error="none")
+    robot = sim.add_robot("p3dx", "one", pose=(-1.0, 0.0, 0.0), lasers=["lms200"])
+    robot.set_controller(controller, points=[(4.0, 0.0)], order="once")
+    assert watch(sim, 30)[1] == 0
+
+
+def follow_path(
+    points: list[tuple[float, float]], pose: tuple[float, float, float], seconds: float, **options: object
+) -> tuple[Robot, np.ndarray]:
+    sim = Simulation(odometry_error="none", step=0.05)
+    robot = sim.add_robot("p3dx", "one", pose=pose)
+    robot.set_controller("purepursuit", points=points, **options)
+    way = []
+    for _ in range(round(seconds / sim.dt)):
+        sim.step()
+        way.append((*robot.truth, robot.velocity.vx, robot.velocity.w))
+    return robot, np.array(way)
+
+
+def test_pure_pursuit_of_a_circle_has_its_curvature() -> None:
+    circle = [(2 * math.cos(a), 2 * math.sin(a)) for a in np.linspace(0, 2 * math.pi, 180, endpoint=False)]
+    _, way = follow_path(circle, (2.0, 0.0, math.pi / 2), 60, order="loop", speed=0.4, lookahead=0.6)
+    late = way[400:]
+    assert np.hypot(late[:, 0], late[:, 1]) == pytest.approx(2.0, abs=0.02), "for more than a round"
+    assert late[:, 4] / late[:, 3] == pytest.approx(0.5, abs=0.03)
+
+
+def test_pure_pursuit_of_a_line_converges_and_stops_at_its_end() -> None:
+    robot, way = follow_path([(0, 0), (8, 0)], (0.0, 0.5, 0.0), 40, speed=0.4)
+    assert abs(way[-1, 1]) < 0.02 and math.dist(robot.truth[:2], (8, 0)) < 0.15
+    assert way[-1, 3] == 0.0 and way[:, 1].min() > -0.1, "it hardly swings beyond the line"
+
+
+@pytest.mark.parametrize(
+    ("model", "controller", "options", "message"),
+    [
+        ("p3dx", "orca", {"horizon": 0.0}, "horizon and wall_horizon must be positive"),
+        ("p3dx", "orca", {"points": []}, "orca: expected at least one point"),
+        ("p3dx", "orca", {"order": "forth"}, "order: expected one of loop, back, once"),
+        ("p3dx", "socialforce", {"range": 0.0}, "relaxation and range must be positive"),
+        ("p3dx", "socialforce", {"speed": -1.0}, "speed and reached must be positive"),
+        ("p3dx", "socialforce", {"area": [0, 1, 2]}, r"area: expected \[x0, y0, x1, y1\]"),
+        (WALKER, "dwa", {}, "dwa: expected a robot with a laser"),
+        ("p3dx", "dwa", {"heading": -1.0}, "must not be negative, and not all 0"),
+        ("p3dx", "vfh", {"window": 0.1}, "vfh: window must be above the radius"),
+        ("p3dx", "purepursuit", {"points": [[0, 0]]}, "expected at least 2 points, found 1"),
+        ("p3dx", "purepursuit", {"points": [[0, 0], [1, 1]], "order": "back"}, "order: expected loop or once"),
+        ("p3dx", "purepursuit", {"points": [[0, 0], [1, math.nan]]}, "expected a finite number"),
+    ],
+)
+def test_wrong_options(model: object, controller: str, options: dict[str, object], message: str) -> None:
+    robot = Simulation().add_robot(model, "one", lasers=["lms200"] if model == "p3dx" else None)
+    with pytest.raises(WorldError, match=message):
+        robot.set_controller(controller, **options)
+
+
+@pytest.mark.parametrize("controller", ["orca", "socialforce", "dwa", "vfh", "purepursuit"])
+def test_states_go_on_where_they_were(controller: str) -> None:
+    scene, _ = cluttered()
+    options = {"points": [[3.0, 0.0], [0.0, 0.5], [3.0, 2.0]]} if controller == "purepursuit" else {}
+
+    def world() -> Simulation:
+        sim = Simulation(scene, seed=5)
+        for k in range(2):
+            robot = sim.add_robot("p3dx", f"r{k}", pose=(0.0, -1.0 + 2.0 * k, 0.0), lasers=["lms200"])
+            robot.set_controller(controller, **options)
+        return sim
+
+    one = world()
+    one.step(60)
+    state = one.save_state()
+    one.step(60)
+    other = world()
+    other.restore(state)
+    other.step(60)
+    assert np.array_equal(one.fleet.poses, other.fleet.poses)
+    assert not np.array_equal(one.fleet.poses, world().fleet.poses), "it has moved"
