@@ -262,7 +262,7 @@ class RunOptions:
     )
     controller: str | None = option(
         ROBOTS, "--controller", world=True, serve=True, metavar="NAME",
-        help="Drive robots that no client commands: wander, walk, follow, orca, socialforce, dwa, vfh, or your own (module:name, file.py:name).",
+        help="Drive robots that no client commands: wander, walk, follow, orca, socialforce, dwa, vfh, or module:name or file.py:name.",
     )
     allow_code: bool = option(
         ROBOTS, "--allow-code", kind=Flag(), world=False, serve=False, instead="Simulation.load",
