@@ -48,7 +48,7 @@ def test_limits_of_clients_are_told_as_they_are() -> None:
 
 
 OF_FORMATS = {"servers.mdns.MAX_LABEL", "servers.mdns.MAX_VALUE", "interfaces.ros.traffic.MAX_ID", "protocols.pioneer.packet.MAX_DATA",
-              "protocols.pioneer.packet.MAX_PACKET", "app.options.MAX_READ_HELP", "studies.kinds.MAX_WORLDS", "studies.local.MAX_GROUP",
+              "protocols.pioneer.packet.MAX_PACKET", "app.options.MAX_READ_HELP", "studies.kinds.MAX_WORLDS",
               "formats.base.MAX_LISTED", "formats.drawing.MAX_SAGITTA", "formats.stagescene.MAX_MOVABLE_PIXELS",
               "protocols.ambf.stepping.MAX_CATCH_UP", "protocols.ros_messages.reconfigure.MAX_RAMP",
               "protocols.rosbridge.values.MAX_FLOAT32",

@@ -45,6 +45,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "learning": Extra(("gymnasium", "pettingzoo"), "environments for reinforcement learning"),
     "movie": Extra(("av",), "movies as MP4"),
     "plots": Extra(("matplotlib",), "Gantt charts of traffic"),
+    "ray": Extra(("ray",), "studies on many computers (botyard study --ray)"),
     "studies": Extra(("matplotlib", "pyarrow", "scipy"), "studies: Sobol samples, Parquet tables, reports with plots"),
     "tables": Extra(("pyarrow",), "recordings as Parquet and Arrow tables"),
     "test": Extra(("pytest",), "tests of robot software"),

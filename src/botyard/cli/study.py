@@ -71,7 +71,18 @@ def _open(path: Path, output: Path | None, max_read: tuple[str, ...]) -> Study:
 @click.argument("plan", type=FILE)
 @_output
 @click.option(
-    "--workers", "-n", type=click.IntRange(1, 1024), metavar="NUMBER", help="Processes. [default: one for each core]"
+    "--workers",
+    "-n",
+    type=click.IntRange(1, 1_000_000),
+    metavar="NUMBER",
+    help="Runs at a time. [default: one for each core, or each processor of the cluster]",
+)
+@click.option(
+    "--ray",
+    is_flag=False,
+    flag_value="auto",
+    metavar="[HOST:PORT]",
+    help="On a cluster of Ray (extra ray). [without an address: the one of RAY_ADDRESS, or the one that this computer is a node of]",
 )
 @click.option("--resume", is_flag=True, help="Go on: runs that have ended are not done again.")
 @click.option(
@@ -81,7 +92,7 @@ def _open(path: Path, output: Path | None, max_read: tuple[str, ...]) -> Study:
 @click.option("--force", is_flag=True, help="Begin anew: results in the folder are deleted.")
 @max_read_option
 def run(
-    plan: Path, output: Path | None, workers: int | None, resume: bool, only: str | None, as_json: bool, force: bool,
+    plan: Path, output: Path | None, workers: int | None, ray: str | None, resume: bool, only: str | None, as_json: bool, force: bool,
     max_read: tuple[str, ...],
 ) -> int:  # fmt: skip
     """Carry out PLAN. Status 0: all of its runs are ok; 1: some are not."""
@@ -97,7 +108,8 @@ def run(
         )
     study.folder.check_table()
     runs = study.left(only_failed=only == "failed")
-    workers = min(workers or os.cpu_count() or 1, max(1, len(runs)))
+    if ray is None:
+        workers = min(workers or os.cpu_count() or 1, max(1, len(runs)))
     if as_json:
         _say(event="begin", runs=len(study.runs), to_do=len(runs), workers=workers, folder=str(study.folder.path))
     elif resume or only:
@@ -107,7 +119,7 @@ def run(
         )
     try:
         with _progress(len(runs), as_json) as done:
-            study = study.carry_out(runs, workers, done)
+            study = study.carry_out(runs, workers, done, ray=ray)
     except BaseException:
         if not as_json:
             click.echo(f"what has ended is kept in {study.folder.path}; --resume goes on", err=True)

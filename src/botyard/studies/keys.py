@@ -75,6 +75,24 @@ def runs_of(plan: Plan) -> list[Run]:
     return runs
 
 
+def files_of(plan: Plan) -> set[Path]:
+    """Files beside the plan, or elsewhere, that its runs name; those of installed modules and shipped maps are none of them.
+
+    Raises
+    ------
+    PlanError
+        A file of ``files`` is not there.
+    """
+    files = _Files(plan)
+    for name in plan.keys.files:
+        files.listed(name)
+    if files.depend_on_runs:
+        for values, seed in points_of(plan):
+            for _ in files.of(values, seed):
+                pass
+    return files.named
+
+
 class _Files:
     """Contents of the files that runs name."""
 
@@ -84,8 +102,15 @@ class _Files:
         self._map = plan.setup.get("map")
         self._found: dict[str, bytes] = {}
         self._contents: dict[Path, bytes] = {}
+        self.named: set[Path] = set()
+        """Files that were found by their paths, or as modules beside the plan."""
         self.fixed = [self._digest(filled(text, {}), text == self._map) for text in texts if not names_in(text)]
         self._open = [text for text in texts if names_in(text)]
+
+    @property
+    def depend_on_runs(self) -> bool:
+        """Whether parameters name files."""
+        return bool(self._open)
 
     def of(self, values: dict[str, Any], seed: int) -> Iterator[bytes]:
         """Digests of the files that parameters of a run name."""
@@ -99,6 +124,7 @@ class _Files:
         path = self._folder / name
         if not path.is_file():
             raise PlanError(f'files: there is no file "{name}"', self._folder)
+        self.named.add(path)
         return self._content(path).hex()
 
     def _digest(self, text: str, is_map: bool) -> bytes:
@@ -113,9 +139,13 @@ class _Files:
         where = text.rpartition(SEPARATOR)[0] if is_code(text) else text
         try:
             if where and (self._folder / where).is_file():
+                self.named.add(self._folder / where)
                 return self._folder / where
             if where is not text and not where.endswith(".py"):
-                return module_file(where, self._folder)
+                module = module_file(where, self._folder)
+                if module is not None and module.is_relative_to(self._folder):
+                    self.named.add(module)
+                return module
             if is_map:
                 return find_map(text)
         except (OSError, ValueError, MapError):
@@ -145,4 +175,4 @@ def module_file(name: str, folder: Path) -> Path | None:
     return Path(spec.origin) if spec is not None and spec.origin and spec.has_location else None
 
 
-__all__ = ["MAX_FILE_BYTES", "Run", "module_file", "runs_of"]
+__all__ = ["MAX_FILE_BYTES", "Run", "files_of", "module_file", "runs_of"]

@@ -22,16 +22,13 @@ from typing import Final
 
 from botyard.errors import CommandLineError
 from botyard.interpreter import python_command
+from botyard.studies.groups import Pace, take_group
 from botyard.studies.keys import Run
 from botyard.studies.messages import Broken, Done, Event, Group, Item, Job, Ready, Started, decode_event, encode
 from botyard.studies.plan import Plan
 from botyard.studies.rows import Folder, Part, Row, Status
 from botyard.studies.worker import keep_log
 
-GROUP_S: Final = 1.0
-"""Runs are handed out in groups that take about so long."""
-MAX_GROUP: Final = 1000
-"""Most runs of a group."""
 GRACE_S: Final = 0.8
 """A worker that is told to end is killed after so long."""
 MAX_START_FAILURES: Final = 3
@@ -121,7 +118,7 @@ class LocalStudy:
         self._waiting: deque[Item] = deque()
         self._deaths: dict[str, int] = {}
         self._start_failures = 0
-        self._mean_s = 0.0
+        self._pace = Pace()
         self._part: Part | None = None
 
     @property
@@ -137,15 +134,61 @@ class LocalStudy:
         CommandLineError
             What the plan names cannot be loaded, or workers die before they can begin.
         """
-        self._waiting.extend(Item(run.key, run.values, run.seed) for run in runs)
+        self.add(Item(run.key, run.values, run.seed) for run in runs)
         try:
-            while self._waiting or any(worker.items for worker in self._workers):
-                self._fill()
-                self._look_at_time()
-                with contextlib.suppress(queue.Empty):
-                    self._take(*self._events.get(timeout=TICK_S))
+            while self.is_busy:
+                self.advance()
         finally:
-            self._end_all()
+            self.close()
+
+    # -- for those who have other things to do meanwhile
+
+    def add(self, items: Iterable[Item]) -> None:
+        """Runs that are to be carried out when it comes to `advance`."""
+        self._waiting.extend(items)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there are runs that have not ended."""
+        return bool(self._waiting) or any(worker.items for worker in self._workers)
+
+    def advance(self, patience: float = TICK_S) -> None:
+        """See to the workers, and follow what they say for `patience` s at most. Errors as of `carry_out`."""
+        self._fill()
+        self._look_at_time()
+        with contextlib.suppress(queue.Empty):
+            self._take(*self._events.get(timeout=patience))
+
+    def drop_waiting(self) -> None:
+        """Forget the runs that no worker has been given yet, but for those whose process has died: how often is known here alone."""
+        self._waiting = deque(item for item in self._waiting if item.key in self._deaths)
+
+    def close(self) -> None:
+        """End all workers."""
+        for worker in self._workers:
+            worker.end()
+        end = time.monotonic() + GRACE_S
+        for worker in self._workers:
+            try:
+                worker.process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                worker.kill()
+                worker.process.wait()
+            assert worker.follower is not None
+            worker.follower.join()
+        with contextlib.suppress(queue.Empty):
+            while True:  # programs that have been started, of which nobody has read yet
+                worker, event = self._events.get_nowait()
+                if isinstance(event, Started):
+                    worker.programs.append(event.pid)
+                elif isinstance(event, Done):
+                    worker.programs.clear()
+        for worker in self._workers:
+            worker.bury()
+        self._workers.clear()
+        if self._part is not None:
+            self._part.close()
+            self._part = None
 
     # -- workers
 
@@ -189,10 +232,8 @@ class LocalStudy:
         self._events.put((worker, None))
 
     def _give(self, worker: _Worker) -> None:
-        """A group: about `GROUP_S` of work, but at the end small enough that all workers have some."""
-        share = math.ceil(len(self._waiting) / (2 * self._wanted))
-        size = 1 if not self._mean_s else math.ceil(GROUP_S / self._mean_s)
-        items = [self._waiting.popleft() for _ in range(max(1, min(size, share, MAX_GROUP)))]
+        """Hand a group to a worker."""
+        items = take_group(self._waiting, self._wanted, self._pace)
         worker.items.extend(items)
         worker.began = time.monotonic()
         worker.send(Group(items))
@@ -214,8 +255,7 @@ class LocalStudy:
             worker.items.popleft()
             worker.programs.clear()
             worker.began = time.monotonic()
-            self._mean_s = event.wall if not self._mean_s else 0.8 * self._mean_s + 0.2 * event.wall
-            self._mean_s = max(self._mean_s, 1e-6)
+            self._pace.add(event.wall)
             self._done(event)
         elif isinstance(event, Ready):
             worker.is_ready = True
@@ -235,8 +275,8 @@ class LocalStudy:
             if not worker.is_ready:
                 self._start_failures += 1
                 if self._start_failures >= MAX_START_FAILURES:
-                    text = _last_lines(worker.log)
-                    raise CommandLineError(f"workers end before they begin ({_ending(status)}):\n{text}")
+                    text = last_lines(worker.log)
+                    raise CommandLineError(f"workers end before they begin ({ending(status)}):\n{text}")
             if worker.items:
                 item = worker.items.popleft()
                 if worker.timed_out == item.key:
@@ -254,7 +294,7 @@ class LocalStudy:
         self._deaths[item.key] = self._deaths.get(item.key, 0) + 1
         if self._deaths[item.key] > self._limits.retries:
             times = "" if self._deaths[item.key] == 1 else f", {self._deaths[item.key]} times"
-            self._write(item, worker, "lost", f"its process died ({_ending(status)}){times}")
+            self._write(item, worker, "lost", f"its process died ({ending(status)}){times}")
         else:
             self._waiting.appendleft(item)
 
@@ -267,36 +307,8 @@ class LocalStudy:
         self._part.add(Row(key=item.key, status=status, error=error, wall=wall, values=item.values, seed=item.seed))
         self._done(Done(item.key, status, wall, error))
 
-    # -- the end
 
-    def _end_all(self) -> None:
-        for worker in self._workers:
-            worker.end()
-        end = time.monotonic() + GRACE_S
-        for worker in self._workers:
-            try:
-                worker.process.wait(max(0.0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                worker.kill()
-                worker.process.wait()
-            assert worker.follower is not None
-            worker.follower.join()
-        with contextlib.suppress(queue.Empty):
-            while True:  # programs that have been started, of which nobody has read yet
-                worker, event = self._events.get_nowait()
-                if isinstance(event, Started):
-                    worker.programs.append(event.pid)
-                elif isinstance(event, Done):
-                    worker.programs.clear()
-        for worker in self._workers:
-            worker.bury()
-        self._workers.clear()
-        if self._part is not None:
-            self._part.close()
-            self._part = None
-
-
-def _ending(status: int) -> str:
+def ending(status: int) -> str:
     """How a process has ended, in words."""
     if status < 0:
         with contextlib.suppress(ValueError):
@@ -304,11 +316,12 @@ def _ending(status: int) -> str:
     return f"status {status}"
 
 
-def _last_lines(log: Path) -> str:
+def last_lines(log: Path) -> str:
+    """The end of what a process has printed."""
     try:
         return "\n".join(log.read_text("utf-8", "replace").splitlines()[-LOG_LINES:])
     except OSError:
         return ""
 
 
-__all__ = ["GROUP_S", "MAX_GROUP", "LocalStudy"]
+__all__ = ["TICK_S", "LocalStudy", "ending", "last_lines"]

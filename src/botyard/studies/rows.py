@@ -23,7 +23,9 @@ PARTS: Final = "parts"
 LOGS: Final = "logs"
 RECORDINGS: Final = "recordings"
 TABLES: Final = ("table.parquet", "table.csv")
-_OURS: Final = re.compile(r"\d{6}-[0-9a-f]{8}-\w+\.jsonl|worker-\d{6}-[0-9a-f]{8}-\d+\.txt|[0-9a-f]{16}\.(log|mcap)")
+_OURS: Final = re.compile(
+    r"\d{6}-[0-9a-f]{8}-\w+\.jsonl|(worker|ray)-\d{6}-[0-9a-f]{8}(-\d+)?\.txt|[0-9a-f]{16}\.(log|mcap)"
+)
 """Names of the files of a study."""
 
 
@@ -58,7 +60,7 @@ class Row(msgspec.Struct, kw_only=True, frozen=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Row).decode
+decode_row = msgspec.json.Decoder(Row).decode
 
 
 class Folder:
@@ -138,7 +140,7 @@ def read_rows(path: Path) -> Iterable[Row]:
     data = path.read_bytes()
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try:
-            yield _decode(line)
+            yield decode_row(line)
         except msgspec.MsgspecError as error:
             raise CommandLineError(
                 f"{path}:{number}: expected a row of results, found something else ({error})"
@@ -168,4 +170,4 @@ class Part:
         os.close(self._number)
 
 
-__all__ = ["LOGS", "PARTS", "RECORDINGS", "TABLES", "Folder", "Part", "Row", "Status", "read_rows"]
+__all__ = ["LOGS", "PARTS", "RECORDINGS", "TABLES", "Folder", "Part", "Row", "Status", "decode_row", "read_rows"]

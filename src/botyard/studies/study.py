@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,13 +59,43 @@ class Study:
             return [run for run in self.runs if run.key in self.rows and self.rows[run.key].status != "ok"]
         return [run for run in self.runs if run.key not in self.rows]
 
-    def carry_out(self, runs: list[Run], workers: int, done: Callable[[Done], object] = lambda _done: None) -> Study:
-        """Carry out runs on this computer; the study with their rows."""
+    def carry_out(
+        self,
+        runs: list[Run],
+        workers: int | None = None,
+        done: Callable[[Done], object] = lambda _done: None,
+        *,
+        ray: str | None = None,
+    ) -> Study:
+        """Carry out runs; the study with their rows.
+
+        Parameters
+        ----------
+        runs : list of Run
+            Some of the study's.
+        workers : int or None
+            How many at a time; None: one for each core, or each processor of the cluster.
+        done : callable
+            Called with each run that has ended.
+        ray : str or None
+            Address of a cluster of Ray (`botyard.studies.onray`); None: on this computer.
+
+        Raises
+        ------
+        CommandLineError
+            They cannot be carried out.
+        """
         if not runs:
             return self
-        from botyard.studies.local import LocalStudy  # imports much, which is not needed where nothing is left to do
+        # these import much, which is not needed where nothing is left to do
+        if ray is not None:
+            from botyard.studies.onray import RayStudy
 
-        LocalStudy(self.plan, self.folder, workers, done).carry_out(runs)
+            RayStudy(self.plan, self.folder, ray, workers, done).carry_out(runs)
+        else:
+            from botyard.studies.local import LocalStudy
+
+            LocalStudy(self.plan, self.folder, min(workers or os.cpu_count() or 1, len(runs)), done).carry_out(runs)
         return Study(self.plan, self.folder, self.runs, self.folder.rows())
 
     def counts(self) -> dict[str, int]:

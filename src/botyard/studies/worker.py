@@ -99,7 +99,7 @@ class _Worker:
             self._prepare()
         except Exception as error:
             traceback.print_exc()
-            self._tell(Broken(_line_of(error)))
+            self._tell(Broken(_line_of(error, self._conditions.folder)))
             return
         part = Part(Path(self._job.part))
         if self._job.memory is not None:
@@ -144,7 +144,7 @@ class _Worker:
             status, text = "failed", f"MemoryError{limit}"
             traceback.print_exception(error)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
-            status, text = "failed", _line_of(error)
+            status, text = "failed", _line_of(error, self._conditions.folder)
             traceback.print_exception(error)
         wall = time.perf_counter() - begin
         with contextlib.suppress(OSError, ValueError):
@@ -184,9 +184,9 @@ def limit_memory(megabytes: float) -> None:
         )
 
 
-def _line_of(error: BaseException) -> str:
-    """An error in one line."""
-    text = " ".join(str(error).split())
+def _line_of(error: BaseException, folder: Path) -> str:
+    """An error in one line; files are named from the plan's folder on, which lies elsewhere on another computer."""
+    text = " ".join(str(error).replace(f"{folder}{os.sep}", "").split())
     return f"{type(error).__name__}: {text}"[:MAX_ERROR] if text else type(error).__name__
 
 

@@ -1,0 +1,44 @@
+"""A cluster of Ray with two nodes of a processor each, on this computer: prints its address; a line of input ends the second
+node, the end of input both.
+
+A process of its own, so that Ray's processes end with it, and what it does to signals and warnings is not done to the tests.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+
+STORE_BYTES = 80 * 2**20
+ADDRESS = "127.0.0.2"
+"""Ray replaces 127.0.0.1 by an address that others can reach."""
+HEARTBEATS = {
+    "health_check_initial_delay_ms": 1000, "health_check_period_ms": 500, "health_check_timeout_ms": 5000,
+    "health_check_failure_threshold": 3,
+}  # fmt: skip
+"""A node that is lost is noticed within seconds."""
+
+
+def main() -> None:
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    from ray.cluster_utils import Cluster
+
+    folder = tempfile.mkdtemp(prefix="ray-")  # a short path: there are sockets in it
+    node = {"num_cpus": int(sys.argv[1]), "object_store_memory": STORE_BYTES, "node_ip_address": ADDRESS}
+    head = {**node, "include_dashboard": False, "temp_dir": folder, "_system_config": HEARTBEATS}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        second = cluster.add_node(**node)
+        print(f"address {cluster.address}", flush=True)
+        for _ in sys.stdin:
+            cluster.remove_node(second, allow_graceful=False)
+            print("removed", flush=True)
+    finally:
+        cluster.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
