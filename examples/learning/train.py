@@ -36,7 +36,6 @@ WANTED = 0.9
 
 def environments(n: int, **options: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
     """So many worlds of Navigate."""
-    botyard.learning.register()
     return gymnasium.make_vec(
         "botyard/Navigate-v0",
         num_envs=n,

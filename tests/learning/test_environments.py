@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -12,9 +14,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 from botyard.errors import ArgumentError
-from botyard.learning import Environment, Navigate, VectorEnvironment, register
-
-register()
+from botyard.learning import Environment, Navigate, VectorEnvironment
+from tests.waiting import PATIENCE
 
 
 def task(**options: Any) -> Navigate:
@@ -158,3 +159,15 @@ def test_pictures() -> None:
     envs.reset(seed=1)
     pictures = envs.render()
     assert pictures is not None and len(pictures) == 2 and pictures[0].shape[2] == 3 and pictures[0].std() > 5
+
+
+@pytest.mark.parametrize("program", [
+    'import gymnasium; env = gymnasium.make("botyard.learning:botyard/Navigate-v0", rays=8)',
+    'import gymnasium, botyard.learning; env = gymnasium.make_vec("botyard/Navigate-v0", num_envs=2, rays=8)',
+])  # fmt: skip
+def test_gymnasium_knows_the_names_in_a_new_process(program: str) -> None:
+    end = "print(type(env.unwrapped).__module__)"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}; {end}"], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert (done.stdout, done.stderr) == ("botyard.learning.environments\n", "")

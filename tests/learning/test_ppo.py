@@ -13,7 +13,6 @@ import gymnasium
 import numpy as np
 import pytest
 
-import botyard.learning
 from botyard.learning.tasks.robots import clutter
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "learning"
@@ -31,7 +30,6 @@ def ppo() -> ModuleType:
 
 
 def environments(n: int, **options: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    botyard.learning.register()
     return gymnasium.make_vec(
         "botyard/Navigate-v0", num_envs=n, vectorization_mode="vector_entry_point", autoreset_mode="SameStep", rays=16, **options
     )  # fmt: skip

@@ -14,10 +14,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from botyard.learning import Environment, VectorEnvironment, register
+from botyard.learning import Environment, VectorEnvironment
 from botyard.learning.catalog import TASKS
-
-register()
 
 F8 = NDArray[Any]
 SMALL: dict[str, dict[str, Any]] = {

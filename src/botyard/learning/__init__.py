@@ -2,16 +2,19 @@
 
     import gymnasium
 
+    import botyard.learning
+
     envs = gymnasium.make_vec("botyard/Navigate-v0", num_envs=1024)
     observations, infos = envs.reset(seed=1)
 
 A `Task` says what is observed, what is rewarded and when an episode ends, for all worlds at once; `VectorEnvironment` and `Environment` are
-Gymnasium's interfaces to it, `ParallelEnvironment` is PettingZoo's, and `stable_baselines` makes that of stable-baselines3. Gymnasium finds
-the names by itself (entry point ``gymnasium.envs``); without that, import this module.
+Gymnasium's interfaces to it, `ParallelEnvironment` is PettingZoo's, and `stable_baselines` makes that of stable-baselines3. Gymnasium
+knows the names as soon as this module is imported; ``gymnasium.make("botyard.learning:botyard/Navigate-v0")`` imports it by itself.
 """
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from botyard.learning.catalog import TASKS
@@ -40,23 +43,22 @@ _MODULE_OF = {
 
 __all__ = [
     "Coverage", "Dock", "Environment", "EpisodeDraws", "Exchange", "Follow", "Formation", "Navigate", "ParallelEnvironment", "Task",
-    "TeamTask", "VectorEnvironment", "register", "stable_baselines",
+    "TeamTask", "VectorEnvironment", "stable_baselines",
 ]  # fmt: skip
 
 
-def register() -> None:
-    """Register the environments with Gymnasium; nothing happens to those that are registered."""
+def _register() -> None:
+    """Register the environments with Gymnasium: since its version 1.0 it looks for no entry points."""
     import gymnasium
 
     for name in TASKS:
-        if f"botyard/{name}-v0" not in gymnasium.registry:
-            gymnasium.register(
-                f"botyard/{name}-v0",
-                entry_point="botyard.learning.environments:Environment",
-                vector_entry_point="botyard.learning.environments:VectorEnvironment",
-                kwargs={"task": name},
-                disable_env_checker=True,
-            )
+        gymnasium.register(
+            f"botyard/{name}-v0",
+            entry_point="botyard.learning.environments:Environment",
+            vector_entry_point="botyard.learning.environments:VectorEnvironment",
+            kwargs={"task": name},
+            disable_env_checker=True,
+        )
 
 
 def __getattr__(name: str) -> Any:
@@ -71,3 +73,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if find_spec("gymnasium") is not None:  # tasks can be used without it
+    _register()
