@@ -25,6 +25,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "Follow": {"rays": 16},
     "Formation": {},
     "Navigate": {"rays": 33, "maps": 3},
+    "SocialNavigate": {"rays": 33, "maps": 3, "walkers": 4, "neighbours": 3},
 }
 """Options of tasks that make few rays and maps."""
 EASY: dict[str, dict[str, Any]] = {
@@ -111,8 +112,14 @@ def navigate(o: F8) -> F8:
     return np.stack([speed, np.clip(1.5 * best, -1, 1)], axis=-1)
 
 
+def social(o: F8) -> F8:
+    """As among walls: pedestrians avoid the robot."""
+    return navigate(o[:, : 33 + 5])
+
+
 POLICIES: dict[str, Callable[[F8], F8]] = {
     "Coverage": coverage, "Dock": dock, "Exchange": exchange, "Follow": follow, "Formation": formation, "Navigate": navigate,
+    "SocialNavigate": social,
 }  # fmt: skip
 
 
@@ -156,7 +163,7 @@ def test_many_worlds_are_gymnasiums_own_vector_of_single_ones(name: str, mode: A
     assert many.single_observation_space == plain.single_observation_space and many.action_space == plain.action_space
     seen, wanted = many.reset(seed=7)[0], plain.reset(seed=7)[0]
     dice = np.random.default_rng(3)
-    policy = POLICIES[name] if name in EASY or name == "Navigate" else lambda o: np.array([0.7, 0.0])
+    policy = POLICIES[name] if name in EASY or "Navigate" in name else lambda o: np.array([0.7, 0.0])
     alone = 0
     for _ in range(250):
         assert (seen == wanted).all()

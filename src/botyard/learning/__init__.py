@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from botyard.learning.tasks.follow import Follow
     from botyard.learning.tasks.formation import Formation
     from botyard.learning.tasks.navigate import Navigate
+    from botyard.learning.tasks.social import SocialNavigate
 
 _MODULE_OF = {
     "Environment": "environments",
@@ -42,8 +43,8 @@ _MODULE_OF = {
 } | {name: f"tasks.{module}" for name, module in TASKS.items()}
 
 __all__ = [
-    "Coverage", "Dock", "Environment", "EpisodeDraws", "Exchange", "Follow", "Formation", "Navigate", "ParallelEnvironment", "Task",
-    "TeamTask", "VectorEnvironment", "stable_baselines",
+    "Coverage", "Dock", "Environment", "EpisodeDraws", "Exchange", "Follow", "Formation", "Navigate", "ParallelEnvironment",
+    "SocialNavigate", "Task", "TeamTask", "VectorEnvironment", "stable_baselines",
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard import arguments
 from botyard.errors import ArgumentError
 from botyard.learning.tasks.base import B1, F4, F8, I8, EpisodeDraws, Task
 from botyard.learning.tasks.geometry import between, distances
@@ -38,11 +39,14 @@ class Navigate(Task):
         Other maps.
     max_steps : int
         Steps of an episode.
+    least_m : float
+        Least distance of start and goal, m: goals are drawn again that are nearer, up to `MAX_DRAWS` times.
     """
 
     GOAL_REWARD: ClassVar[float] = 5.0
     STEP_COST: ClassVar[float] = 0.01
     FAR_M: ClassVar[float] = 10.0
+    MAX_DRAWS: ClassVar[int] = 50
 
     def __init__(
         self,
@@ -53,13 +57,16 @@ class Navigate(Task):
         robot: RobotSpec | None = None,
         scenes: Scenes | None = None,
         max_steps: int = 300,
+        least_m: float = 0.0,
     ) -> None:
         spec = lidar_robot(rays) if robot is None else robot
         if not spec.lasers:
             raise ArgumentError(f"robot: expected one with a laser, found {spec.name}")
-        self.robots = (spec,)
+        self.robots: tuple[RobotSpec, ...] = (spec,)
+        self._spec = spec
         self.scenes = [clutter(k) for k in range(maps)] if scenes is None else scenes
         self.max_steps, self.goal_m = max_steps, goal_m
+        self._least = arguments.number(least_m, "least_m", low=0.0, unit="m")
         self._range = spec.lasers[0].range_max
         self._drive = Driving(spec)
         self.sensors = ("laser",)
@@ -86,10 +93,19 @@ class Navigate(Task):
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
         """Choose goals."""
         self.goals[mask] = w.sample_free(mask)[:, 0, :2]
+        for _ in range(self.MAX_DRAWS if self._least > 0.0 else 0):
+            near = mask[distances(w.pose[mask, 0], self.goals[mask]) < self._least]
+            if not len(near):
+                break
+            self.goals[near] = w.sample_free(near)[:, 0, :2]
         self._look(w)
 
     def _look(self, w: Worlds) -> None:
         self._far = distances(w.pose[:, 0], self.goals)
+
+    def hit(self, w: Worlds) -> B1:
+        """Whether the robot has touched something in the last step, (n,)."""
+        return np.asarray(w.contact[:, 0] != 0)
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
         """Take velocities."""
@@ -99,7 +115,7 @@ class Navigate(Task):
     def reward(self, w: Worlds, out: F8) -> None:
         """Progress, the goal, obstacles, the step."""
         self._look(w)
-        hit = w.contact[:, 0] != 0
+        hit = self.hit(w)
         at_goal = self._far < self.goal_m
         out[:] = (
             self._before - self._far + self.GOAL_REWARD * at_goal - self.GOAL_REWARD * (hit & ~at_goal) - self.STEP_COST
@@ -107,7 +123,7 @@ class Navigate(Task):
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
         """At the goal or at an obstacle; after `max_steps`."""
-        terminated[:] = (w.contact[:, 0] != 0) | (self._far < self.goal_m)
+        terminated[:] = self.hit(w) | (self._far < self.goal_m)
         truncated[:] = ~terminated & (w.tick >= self.max_steps)
 
     def observe(self, w: Worlds, out: F4) -> None:

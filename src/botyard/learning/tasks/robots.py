@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,10 @@ from botyard.model.mapbuilder import MapBuilder
 from botyard.model.robot import Axes, MotionLimits, RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.sensors import LaserSpec
+from botyard.model.world import thing
+
+WALKER_RADIUS_M: Final = 0.25
+"""Radius of a pedestrian."""
 
 
 def lidar_robot(rays: int = 181, *, radius: float = 0.2, range_max: float = 8.0, fov: float = math.pi) -> RobotSpec:
@@ -32,6 +36,18 @@ def lidar_robot(rays: int = 181, *, radius: float = 0.2, range_max: float = 8.0,
     lidar = LaserSpec(type_name="lidar", samples=rays, fov=fov, range_max=range_max, range_noise=0.01) if rays else None
     limits = MotionLimits(max_speed=Axes(1.0, 0.0, 2.0), accel=Axes(), decel=Axes())
     return RobotSpec(name="lidar_robot", outline=outline, limits=limits, lasers=() if lidar is None else (lidar,))
+
+
+def walker() -> RobotSpec:
+    """A pedestrian: a disc that goes any way at once, at most 2 m/s."""
+    outline = tuple((WALKER_RADIUS_M * cos(math.pi * k / 6), WALKER_RADIUS_M * sin(math.pi * k / 6)) for k in range(12))
+    return thing(outline)
+
+
+def plaza(number: int, *, size: float = 10.0, pillars: int = 3) -> Scene:
+    """A walled square with a few pillars at random places; another one for each number. `size`: its edge, m."""
+    builder = MapBuilder(f"plaza {number}").rectangle(-size / 2, -size / 2, size, size)
+    return builder.obstacles(pillars, seed=number + 1, size=(0.3, 0.6), clearance=1.0).scene()
 
 
 def clutter(number: int, *, size: float = 10.0, obstacles: int = 10) -> Scene:
@@ -64,4 +80,4 @@ class Driving:
         out[..., 1] = vel[..., 2] / self._speed[1]
 
 
-__all__ = ["Driving", "clutter", "lidar_robot"]
+__all__ = ["WALKER_RADIUS_M", "Driving", "clutter", "lidar_robot", "plaza", "walker"]

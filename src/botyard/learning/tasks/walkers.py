@@ -1,0 +1,101 @@
+"""Pedestrians of many worlds, who walk to random places and avoid others by a published method."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from botyard.engine.layout import F8, I8
+from botyard.learning.tasks.base import EpisodeDraws
+from botyard.learning.tasks.geometry import distances
+from botyard.learning.tasks.robots import WALKER_RADIUS_M
+from botyard.navigation import crowds
+from botyard.sim.worlds import Worlds
+
+METHODS: Final = ("orca", "socialforce")
+REACHED_M: Final = 0.4
+"""A walker takes another goal at this distance from its own."""
+PATIENCE_S: Final = 20.0
+"""A walker that has not reached its goal after this time takes another one."""
+APPROACH_S: Final = 1.0
+"""Walkers slow down where they have less than what they walk in this time before them."""
+NEAR_WALLS: Final = 4
+WALL_REACH_M: Final = 2.5
+"""Walls that walkers look at: how many, and how far away."""
+SAFETY_M: Final = 0.1
+"""What walkers keep free around themselves."""
+MAX_TURN: Final = 3.0
+"""Turn rate of walkers, rad/s."""
+SIDESTEP: Final = 0.1
+"""Preferred directions are off by up to this angle's tangent, drawn for each walker: nobody walks in perfect symmetry."""
+
+
+class Walkers:
+    """The bodies of each world behind the first one.
+
+    Parameters
+    ----------
+    method : str
+        ``orca`` or ``socialforce``.
+    speeds : (float, float)
+        Least and greatest preferred speed, m/s; each walker draws its own in every episode.
+    """
+
+    def __init__(self, method: str, speeds: tuple[float, float]) -> None:
+        self._method, self._speeds = method, speeds
+
+    def begin(self, w: Worlds, radius: float) -> None:
+        """Make arrays for these worlds, whose first body has a radius, m."""
+        n, m = w.pose.shape[0], w.pose.shape[1]
+        self.goals: F8 = np.zeros((n, m - 1, 2))
+        self._due: I8 = np.zeros((n, m - 1), np.int64)
+        self._speed: F8 = np.ones((n, m - 1))
+        self._aside: F8 = np.zeros((n, m - 1))
+        self._radius: F8 = np.full((n, m), WALKER_RADIUS_M + SAFETY_M)
+        self._radius[:, 0] = radius
+        self._none: F8 = np.zeros((n, m))
+        world, body = np.divmod(np.arange(n * (m - 1)), m - 1)
+        self._chosen: I8 = np.stack([world, body + 1], axis=1)
+        self._patience = round(PATIENCE_S / w.dt)
+
+    def reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
+        """Episodes have begun in the worlds `mask`: choose goals and speeds."""
+        count = self.goals.shape[1]
+        self._speed[mask] = rng.uniforms(count, *self._speeds)
+        self._aside[mask] = rng.uniforms(count, -SIDESTEP, SIDESTEP)
+        self.goals[mask] = w.sample_free(mask)[:, 1:, :2]
+        self._due[mask] = self._patience
+
+    def act(self, w: Worlds) -> None:
+        """Write the commands of all walkers."""
+        self._choose(w)
+        n, m = w.pose.shape[0], w.pose.shape[1]
+        to = self.goals - w.pose[:, 1:, :2]
+        away = np.maximum(distances(w.pose[:, 1:], self.goals), 1e-9)
+        pace = np.minimum(self._speed, away / APPROACH_S) / away
+        preferred = np.stack(
+            [pace * (to[..., 0] - self._aside * to[..., 1]), pace * (to[..., 1] + self._aside * to[..., 0])], axis=-1
+        ).reshape(-1, 2)
+        position, velocity = crowds.discs(w.pose, w.vel, self._none)
+        walls = w.near_walls(w.pose[:, 1:, :2], reach=WALL_REACH_M, count=NEAR_WALLS).reshape(-1, NEAR_WALLS, 4)
+        method = crowds.orca if self._method == "orca" else crowds.social_force
+        top = 1.3 * self._speed.reshape(-1)
+        found = method(position, velocity, self._radius, preferred, top, dt=w.dt, walls=walls, chosen=self._chosen)
+        heading = w.pose[:, 1:, 2].reshape(-1)
+        turn = np.full(len(heading), MAX_TURN)
+        w.command[:, 1:] = crowds.commands(found, heading, np.zeros(len(heading)), turn, w.dt).reshape(n, m - 1, 3)
+
+    def _choose(self, w: Worlds) -> None:
+        """Other goals for those who have reached theirs, and for those who cannot."""
+        there = distances(w.pose[:, 1:], self.goals) < REACHED_M
+        new = there | (w.tick[:, None] >= self._due)
+        worlds = np.flatnonzero(new.any(axis=1))
+        if len(worlds):
+            places = w.sample_free(worlds)[:, 1:, :2]
+            of = new[worlds]
+            self.goals[worlds] = np.where(of[..., None], places, self.goals[worlds])
+            self._due[worlds] = np.where(of, w.tick[worlds, None] + self._patience, self._due[worlds])
+
+
+__all__ = ["METHODS", "Walkers"]
