@@ -203,7 +203,7 @@ def test_processes_of_a_comparison_end_with_it() -> None:
     line = [*BOTYARD, "traffic", "compare", "-n", "40", "--seeds", "50", "--processes", "2"]
     for number in (signal.SIGINT, signal.SIGKILL):
         with _started(*line, start_new_session=True) as process:
-            wait(lambda pid=process.pid: len(_children(pid)) >= 3)  # type: ignore[misc]  # the pool's two, and what keeps track of resources
+            wait(lambda pid=process.pid: len(_children(pid)) == 2)  # type: ignore[misc]
             children = _children(process.pid)
             time.sleep(0.5)
             if number == signal.SIGINT:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from botyard.cli.main import program
-from botyard.errors import BotyardError
+from botyard.errors import BotyardError, CommandLineError
 from botyard.traffic.gantt import _figure, chart_of
 from botyard.traffic.generate import generate
 
@@ -214,6 +214,16 @@ def test_a_comparison_in_several_processes_is_the_same(tmp_path: Path) -> None:
         found.append((tmp_path / "all.json").read_text())
     assert found[0] == found[1]
     assert len(json.loads(found[0])) == 4
+
+
+def test_a_supervisor_that_raises_ends_a_comparison_with_its_traceback(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        "from botyard.traffic import Supervisor\nclass Bad(Supervisor):\n    def on_critical(self, robot, sector):\n        1 / 0\n"
+    )
+    error = traffic("compare", "-f", "ring", "-n", "2", "--seeds", "1", "-s", f"{tmp_path / 'bad.py'}:Bad").exception
+    assert isinstance(error, CommandLineError)
+    assert str(error).startswith(f"ring, seed 1, {tmp_path / 'bad.py'}:Bad: ZeroDivisionError: ")
+    assert "in on_critical" in str(error)
 
 
 def test_mistakes_on_the_command_line(task: Path) -> None:

@@ -622,11 +622,13 @@ def convert(
 def compare(tasks: tuple[Path, ...], **o: Any) -> None:
     """Compare supervisors on the shipped families of tasks, or on TASKS; deadlocks are named with their circles."""
     from botyard.formats.budget import Budget
-    from botyard.traffic.compare import COLUMNS, Case, run_all, summarise, table
+    from botyard.studies.comparison import compare as carry_out
+    from botyard.traffic.compare import COLUMNS, Case, summarise, table
     from botyard.traffic.generate import FAMILIES
     from botyard.traffic.supervisors.registry import find_supervisor
 
-    names, budget = [n for n in o["supervisors"].split(",") if n], Budget().raised(o["max_read"])
+    Budget().raised(o["max_read"])  # a mistake is told before anything runs
+    names = [n for n in o["supervisors"].split(",") if n]
     for name in names:
         find_supervisor(name)
     families = [f for f in (o["families"] or ("" if tasks else ",".join(FAMILIES))).split(",") if f]
@@ -647,7 +649,9 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
     _compile()
     with _progress("runs", len(cases)) as progress:
         done = iter(range(1, len(cases) + 1))
-        rows = run_all(cases, _made_rules(o), o["processes"], lambda _row: progress(0.0, next(done)), budget)
+        rows = carry_out(
+            cases, _made_rules(o), o["processes"] or None, lambda: progress(0.0, next(done)), o["max_read"]
+        )
     print_table(COLUMNS, table(summarise(rows)))
     seen = set()
     for row in rows:

@@ -1,19 +1,12 @@
-"""Benchmark of supervisors: runs of supervisors × families × sizes × seeds in several processes, and a table of the results."""
+"""Benchmark of supervisors: a run of a supervisor on a task, and a table of many (`botyard.studies.comparison` carries them out)."""
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import multiprocessing.connection
-import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -106,27 +99,6 @@ def run_case(case: Case, rules: Rules = Rules(), budget: Budget = Budget()) -> R
     )  # fmt: skip
 
 
-RUNS_PER_JOB: Final = 4
-"""Runs in one job of the process pool."""
-
-
-def _run_some(cases: Sequence[Case], rules: Rules, budget: Budget) -> list[Row]:
-    return [run_case(case, rules, budget) for case in cases]
-
-
-def _end_with_starter() -> None:
-    """Initializer of a pool process: ignore SIGINT, and exit when the parent process ends, even if it was killed."""
-    starter = multiprocessing.parent_process()
-    assert starter is not None
-
-    def wait() -> None:
-        multiprocessing.connection.wait([starter.sentinel])
-        os._exit(1)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=wait, name="starter", daemon=True).start()
-
-
 def compile_kernels() -> None:
     """Compile or load the kernels of traffic by a small run."""
     traffic = Traffic(generate("deadlock", 2, 1), find_supervisor("dummy"))
@@ -135,65 +107,6 @@ def compile_kernels() -> None:
     traffic.permit(0)
     traffic.advance(0.0)
     places(traffic.world, 0.0, np.zeros(0), np.zeros(0))
-
-
-def run_all(
-    cases: Sequence[Case],
-    rules: Rules = Rules(),
-    processes: int = 0,
-    done: Callable[[Row], None] = lambda _row: None,
-    budget: Budget = Budget(),
-) -> list[Row]:
-    """Execute many runs.
-
-    Parameters
-    ----------
-    processes : int
-        Number of processes; 0: one per core.
-    done : callable
-        Called with each result, in order.
-    budget : Budget
-        Reading budget of task files.
-    """
-    processes = min(processes or os.cpu_count() or 1, len(cases))
-    rows = []
-    if processes <= 1:
-        for case in cases:
-            rows.append(run_case(case, rules, budget))
-            done(rows[-1])
-        return rows
-    compile_kernels()  # once, before several processes would do it at the same time
-    context = multiprocessing.get_context("spawn")
-    others = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_starter) as pool:
-        with _uninterrupted():
-            pieces = [
-                pool.submit(_run_some, cases[i : i + RUNS_PER_JOB], rules, budget)
-                for i in range(0, len(cases), RUNS_PER_JOB)
-            ]
-        try:
-            for piece in pieces:
-                for row in piece.result():
-                    rows.append(row)
-                    done(row)
-        except BaseException:
-            for process in set(multiprocessing.active_children()) - others:
-                process.terminate()  # otherwise the pool would wait for the running jobs
-            raise
-    return rows
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Block SIGINT, so that processes started meanwhile inherit the mask and ignore Ctrl-C from their first instruction."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,4 +194,4 @@ def table(summaries: Iterable[Summary]) -> list[tuple[str, ...]]:
     return out
 
 
-__all__ = ["COLUMNS", "Case", "Row", "Summary", "compile_kernels", "run_all", "run_case", "summarise", "table"]
+__all__ = ["COLUMNS", "Case", "Row", "Summary", "compile_kernels", "run_case", "summarise", "table"]

@@ -1,0 +1,85 @@
+"""The comparison of supervisors (``botyard traffic compare``) as a study: each case is a run, and nothing of it is kept in files."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from botyard.errors import CommandLineError
+from botyard.formats.budget import Budget
+from botyard.studies.keys import Run
+from botyard.studies.plan import MAX_WALL_S, LimitKeys, Plan, PlanKeys
+from botyard.studies.rows import Folder
+from botyard.studies.rows import Row as StudyRow
+from botyard.studies.study import Study
+from botyard.traffic.compare import Case, Row, run_case
+from botyard.traffic.rules import Rules
+
+
+def compare(
+    cases: Sequence[Case],
+    rules: Rules = Rules(),
+    workers: int | None = None,
+    done: Callable[[], object] = lambda: None,
+    max_read: Sequence[str] = (),
+) -> list[Row]:
+    """Carry out cases in several processes, in the working folder.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        What is compared.
+    rules : Rules
+        Options of all runs.
+    workers : int or None
+        Number of processes; None: one for each core.
+    done : callable
+        Called when a run has ended.
+    max_read : sequence of str
+        Limits of reading task files, ``name=number`` each.
+
+    Returns
+    -------
+    list of Row
+        Results, in the order of the cases.
+
+    Raises
+    ------
+    CommandLineError
+        A run cannot be carried out: a supervisor raises, or its process dies.
+    """
+    common = {"rules": dataclasses.asdict(rules), "max_read": list(max_read)}
+    keys = PlanKeys(study=1, limits=LimitKeys(wall=MAX_WALL_S))
+    plan = Plan(Path.cwd() / "comparison", keys, {"run": f"{__name__}:run_one"}, [])
+    runs = [Run(str(number), {**_values(case), **common}, case.seed) for number, case in enumerate(cases)]
+    with tempfile.TemporaryDirectory(prefix="botyard-comparison-") as folder:
+        study = Study(plan, Folder(Path(folder)), runs, {})
+        rows = study.carry_out(runs, workers, lambda _done: done()).rows
+        return [_row(case, rows[run.key], study) for case, run in zip(cases, runs, strict=True)]
+
+
+def run_one(_sim: None, params: dict[str, Any], seed: int) -> dict[str, Any]:
+    """A run of the study: a case, from its parameters to the fields of its `Row`."""
+    case = Case(params["family"], params["robots"], seed, params["supervisor"])
+    row = run_case(case, Rules(**params["rules"]), Budget().raised(params["max_read"]))
+    fields = {field.name: getattr(row, field.name) for field in dataclasses.fields(row) if field.name != "case"}
+    return {**fields, "cycle": " ".join(map(str, row.cycle))}
+
+
+def _values(case: Case) -> dict[str, Any]:
+    return {"family": case.family, "robots": case.robots, "supervisor": case.supervisor}
+
+
+def _row(case: Case, row: StudyRow, study: Study) -> Row:
+    if row.status != "ok":
+        log = study.folder.log(row.key)
+        text = log.read_text("utf-8", "replace") if log.exists() else ""
+        raise CommandLineError(f"{case.family}, seed {case.seed}, {case.supervisor}: {row.error}\n{text}".rstrip())
+    cycle = tuple(map(int, row.result["cycle"].split()))
+    return Row(case, **{**row.result, "cycle": cycle})
+
+
+__all__ = ["compare", "run_one"]
