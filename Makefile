@@ -115,11 +115,11 @@ test-aarch64: $(VENV)/.all
 test-long: $(VENV)/.all
 	BOTYARD_JOURNAL=1 BOTYARD_CHURN_S=600 $(BIN)/python -m pytest -n auto tests/controllers tests/devices tests/protocols tests/servers tests/traffic tests/test_api.py $(ARGS)
 
-# environments with stable-baselines3, which brings torch: in an environment of its own
+# environments with stable-baselines3 and RLlib, which bring torch: in an environment of its own
 test-learning:
 	$(PYTHON) -m venv .venv-learning
-	.venv-learning/bin/python -m pip install --quiet --disable-pip-version-check -e ".[learning,jit]" stable-baselines3 pytest
-	.venv-learning/bin/python -m pytest tests/learning/test_stable_baselines.py $(ARGS)
+	.venv-learning/bin/python -m pip install --quiet --disable-pip-version-check -e ".[learning,jit]" stable-baselines3 "ray[rllib]>=2.50,<3" pytest
+	.venv-learning/bin/python -m pytest tests/learning/test_stable_baselines.py tests/learning/test_rllib.py $(ARGS)
 
 # the example of docs/howto/learning.md: fails if fewer goals are reached than that page states
 train: $(VENV)/.all
