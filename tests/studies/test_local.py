@@ -53,6 +53,43 @@ def drive(sim, params, seed):
         os.kill(os.getpid(), signal.SIGKILL)
     if x == "exits":
         sys.exit(3)
+    if x == "reads":
+        return {"y": sys.stdin.read()}
+    if x == "halves":
+        return {"y": "\\udc80"}
+    if x == "fails":
+        import pytest
+        pytest.fail("no more")
+    if x == "large":
+        return {"y": 10**400}
+    if x == "speechless":
+        class Odd(Exception):
+            def __str__(self):
+                raise self
+        raise Odd
+    if x == "comes back twice":
+        if os.fork():
+            os.wait()
+    if x in ("leaves a heir", "leaves an heir in a session of its own"):
+        pid = os.fork()
+        if not pid:
+            if "session" in x:
+                os.setsid()
+            time.sleep(600)
+        (HERE / "heirs").open("a").write(f"{pid}\\n")
+        os.kill(os.getpid(), signal.SIGKILL)
+    if x == "pool":
+        import multiprocessing
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            pool.map(time.sleep, [600])
+    if x == "writes into pipes":
+        for number in os.listdir("/proc/self/fd"):
+            try:
+                if "pipe" in os.readlink(f"/proc/self/fd/{number}"):
+                    os.write(int(number), b"words\\n")
+            except OSError:
+                pass
+        time.sleep(600)
     if x == "eats":
         return {"y": len(bytearray(500 * 2**20))}
     return {"y": f"{x}:{seed}", "z": seed / 3, "good": True}
@@ -274,3 +311,52 @@ def test_what_cannot_be_loaded_ends_the_study(tmp_path: Path) -> None:
     study = study_of(tmp_path, "run: lab.py:drive\n")
     with pytest.raises(CommandLineError, match=r"before they begin \(status 3\):\nbye"):
         study.carry_out(study.left(), 1)
+
+
+def test_what_runs_raise_read_and_return_is_theirs_alone(tmp_path: Path) -> None:
+    text = "run: lab.py:drive\ngrid: {x: [reads, halves, fails, speechless, large, 1]}\n"
+    study = study_of(tmp_path, text)
+    study = study.carry_out(study.left(), 1)
+    rows = by_x(study)
+    assert {x: (row.status, row.error.partition(":")[0]) for x, row in rows.items()} == {
+        "reads": ("ok", ""), "halves": ("failed", "BadResultError"), "fails": ("failed", "Failed"), "speechless": ("failed", "Odd"),
+        "large": ("ok", ""), "1": ("ok", ""),
+    }  # fmt: skip
+    assert rows["reads"].result == {"y": ""}
+    assert len(study.folder.parts) == 1
+    assert str(10**400) in write_csv(study.table(), tmp_path / "t.csv").read_text()
+    study.write_table()
+
+
+def test_seeds_keep_all_their_digits(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for seeds in ([2**64 - 1, 3], [2**64 - 1, -3], [-3, 2**63 - 1]):
+        study = study_of(tmp_path, f"run: lab.py:drive\ngrid: {{x: [1]}}\nseeds: {seeds}\n")
+        study = study.carry_out(study.left(), 1)
+        assert [int(seed) for seed in parquet.read_table(study.write_table()).column("seed").to_pylist()] == seeds
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes that are forked")
+def test_processes_that_runs_leave_behind_hold_nothing_up(tmp_path: Path) -> None:
+    """They hold the pipe by which the worker's end would be known; those of the worker's session end with it."""
+    odd = "leaves a heir, leaves an heir in a session of its own, pool, comes back twice, writes into pipes"
+    study = study_of(tmp_path, f"run: lab.py:drive\ngrid: {{x: [{odd}, 1]}}\nlimits: {{wall: 2, retries: 0}}\n")
+    study = study.carry_out(study.left(), 1)
+    heir, other = (int(line) for line in (tmp_path / "heirs").read_text().splitlines())
+    os.kill(other, signal.SIGKILL)
+    assert {x: row.status for x, row in by_x(study).items()} == {
+        "leaves a heir": "lost", "leaves an heir in a session of its own": "lost", "pool": "timeout", "comes back twice": "ok",
+        "writes into pipes": "lost", "1": "ok",
+    }  # fmt: skip
+    wait(lambda: not is_running(heir))
+    assert sum(len(list(read_rows(part))) for part in study.folder.parts) == 6
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_a_full_disk_ends_the_study_and_loses_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [1, 2, 3]}\n")
+    monkeypatch.setattr(type(study.folder), "part", lambda *_: Path("/dev/full"))
+    with pytest.raises(CommandLineError, match="results cannot be written: OSError"):
+        study.carry_out(study.left(), 1)
+    assert calls(tmp_path) == ["1/1"]
+    assert study.folder.rows() == {}

@@ -60,11 +60,15 @@ def _read(path: Path, max_read: tuple[str, ...]) -> Plan:
     return read_plan(path, Budget().raised(max_read))
 
 
-def _open(path: Path, output: Path | None, max_read: tuple[str, ...]) -> Study:
+def _open(path: Path, output: Path | None, max_read: tuple[str, ...], *, anew: bool = False) -> Study:
+    from botyard.studies.rows import Folder
     from botyard.studies.study import Study, results_folder
 
     plan = _read(path, max_read)
-    return Study.open(plan, output or results_folder(plan))
+    folder = output or results_folder(plan)
+    if anew:
+        Folder(folder).clear()
+    return Study.open(plan, folder)
 
 
 @command.command("run")
@@ -98,10 +102,7 @@ def run(
     """Carry out PLAN. Status 0: all of its runs are ok; 1: some are not."""
     if force and (resume or only):
         raise CommandLineError("--force begins anew: not together with --resume or --only")
-    study = _open(plan, output, max_read)
-    if force:
-        study.folder.clear()
-        study = _open(plan, output, max_read)
+    study = _open(plan, output, max_read, anew=force)
     if study.rows and not (resume or only):
         raise CommandLineError(
             f"{study.folder.path} holds {len(study.rows)} results: --resume goes on, --only failed repeats, --force begins anew"
@@ -120,11 +121,13 @@ def run(
     try:
         with _progress(len(runs), as_json) as done:
             study = study.carry_out(runs, workers, done, ray=ray)
-    except BaseException:
+        table = study.write_table()
+    except BaseException as error:
         if not as_json:
             click.echo(f"what has ended is kept in {study.folder.path}; --resume goes on", err=True)
+        if isinstance(error, OSError):
+            raise CommandLineError(f"{study.folder.path}: results cannot be written: {error}") from None
         raise
-    table = study.write_table()
     counts = study.counts()
     if as_json:
         _say(event="end", table=str(table), **counts)

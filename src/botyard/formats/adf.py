@@ -177,7 +177,7 @@ class _Reader:
         self._source = source
         self._warn = options.warn
         self._meter = Meter(options.budget, source.name, WorldFileError)
-        self._yaml = YamlFile(source.text, self._meter, WorldFileError)
+        self._yaml = YamlFile(source.text, self._meter, WorldFileError, unique=False)
         self._root = _Table(self, self._yaml.data if self._yaml.data is not None else {}, "$")
         if not any(key in self._root for key in _LISTS):
             raise WorldFileError(

@@ -128,7 +128,7 @@ def parse(text: str, path: str = "map", budget: Budget = Budget()) -> tuple[NDAr
     else:
         first = text[: text.find("\n---")] if "\n---" in text else text
         rest, cells = _split(first, _DATA.search(first), meter)
-        message = YamlFile(rest, meter, MapError).data
+        message = YamlFile(rest, meter, MapError, unique=False).data
     info = message.get("info") if isinstance(message, dict) else None
     if not isinstance(info, dict):
         raise MapError("expected info: with resolution, width, height and origin, found none", path)

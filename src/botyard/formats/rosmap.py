@@ -68,7 +68,7 @@ class _Reader:
 
     def __init__(self, text: str, path: str | None, meter: Meter) -> None:
         self._path = path
-        root = YamlFile(text, meter, MapError).root
+        root = YamlFile(text, meter, MapError, unique=False).root
         if not isinstance(root, yaml.MappingNode):
             raise MapError("expected the keys of a ROS map (image, resolution, origin …), found none", path, 1)
         self._nodes = {key.value: node for key, node in root.value if isinstance(key, yaml.ScalarNode)}

@@ -62,6 +62,8 @@ class YamlFile:
         Name for messages, and limits: values are counted, those of aliases once per use.
     error : type of FormatError
         Class of the errors.
+    unique : bool
+        Two equal keys in a mapping are an error, as YAML says, not the last one of them alone; False: for files of other programs.
 
     Attributes
     ----------
@@ -74,10 +76,11 @@ class YamlFile:
         Not YAML, not finite numbers, too large; with the line.
     """
 
-    def __init__(self, text: str, meter: Meter, error: type[FormatError]) -> None:
+    def __init__(self, text: str, meter: Meter, error: type[FormatError], *, unique: bool = True) -> None:
         self._path = meter.path
         self._meter = meter
         self._error = error
+        self._unique = unique
         try:
             loader = _Loader(text, meter, error)
             self.root = loader.get_single_node()
@@ -109,11 +112,22 @@ class YamlFile:
                 total += sum(size(child) for child in node.value)
             elif isinstance(node, yaml.MappingNode):
                 total += sum(size(k) + size(v) for k, v in node.value)
+                self._check_keys(node)
             self._meter.check("entities", total, node.start_mark.line + 1)
             sizes[key] = total
             return total
 
         size(root)
+
+    def _check_keys(self, mapping: yaml.MappingNode) -> None:
+        seen: set[tuple[str, str]] = set()
+        for key, _ in mapping.value if self._unique else ():
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in seen:
+                    raise self._error(
+                        f'the key "{shown(key.value)}" stands there twice', self._path, key.start_mark.line + 1
+                    )
+                seen.add((key.tag, key.value))
 
     def line_of(self, where: str, key: str = "") -> int:
         """Line of a value by its path, for example ``$.robots[0].pose[1]``, or of a key in it; else that of the enclosing value."""

@@ -178,17 +178,24 @@ def _checked(result: object) -> dict[str, Any]:
         raise BadResultError(f"expected a dict of results, found {type(result).__name__}")
     found = {}
     for name, value in result.items():
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or not name or not _is_unicode(name):
             raise BadResultError(f"expected names of results, found {name!r}")
         plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
         if isinstance(plain, float) and not math.isfinite(plain):
             plain = None  # JSON has none; a missing value in the table
-        if plain is not None and not isinstance(plain, bool | int | float | str):
+        if (plain is not None and not isinstance(plain, bool | int | float | str)) or (
+            isinstance(plain, str) and not _is_unicode(plain)
+        ):
             raise BadResultError(
                 f"{name}: expected a number, a text, True, False or None, found {type(value).__name__}"
             )
         found[name] = plain
     return found
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text can be written as UTF-8: not with halves of surrogate pairs, as names of files may have."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _world(setup: Setup, seed: int, conditions: Conditions, recording: Path | None) -> dict[str, Any]:

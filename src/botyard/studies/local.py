@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from botyard.errors import CommandLineError
 from botyard.interpreter import python_command
 from botyard.studies.groups import Pace, take_group
@@ -55,6 +57,8 @@ class _Worker:
     timed_out: str = ""
     """Key of the run for whose sake it is being ended."""
     kill_at: float = math.inf
+    died_at: float = math.inf
+    """When its process was found to have ended, although its events had not."""
     programs: list[int] = field(default_factory=list)
     """Process groups that its run has started."""
     follower: threading.Thread | None = None
@@ -77,16 +81,20 @@ class _Worker:
         with contextlib.suppress(OSError):
             self.process.kill()
 
+    def end_left(self) -> None:
+        """It has ended: end the processes that its runs have left behind; they may hold its pipes open."""
+        for pid in (self.process.pid, *self.programs) if os.name != "nt" else ():
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
+
     def bury(self) -> None:
         """It has ended: end what it has left behind, and close its pipes."""
+        self.end_left()
         if self.process.stdin is not None:
             with contextlib.suppress(OSError):
                 self.process.stdin.close()
         if self.follower is not None:
-            self.follower.join()
-        for pid in self.programs if os.name != "nt" else ():
-            with contextlib.suppress(OSError):
-                os.killpg(pid, signal.SIGKILL)
+            self.follower.join(GRACE_S)
         with contextlib.suppress(OSError):
             self.log.unlink()
 
@@ -132,7 +140,9 @@ class LocalStudy:
         Raises
         ------
         CommandLineError
-            What the plan names cannot be loaded, or workers die before they can begin.
+            What the plan names cannot be loaded, results cannot be written, or workers die before they can begin.
+        OSError
+            The folder cannot be written.
         """
         self.add(Item(run.key, run.values, run.seed) for run in runs)
         try:
@@ -174,8 +184,9 @@ class LocalStudy:
             except subprocess.TimeoutExpired:
                 worker.kill()
                 worker.process.wait()
+            worker.end_left()
             assert worker.follower is not None
-            worker.follower.join()
+            worker.follower.join(GRACE_S)
         with contextlib.suppress(queue.Empty):
             while True:  # programs that have been started, of which nobody has read yet
                 worker, event = self._events.get_nowait()
@@ -225,10 +236,13 @@ class LocalStudy:
     def _follow(self, worker: _Worker) -> None:
         """Thread: a worker's events."""
         assert worker.process.stdout is not None
-        with worker.process.stdout as lines:
-            for line in lines:
-                if line.endswith(b"\n"):
-                    self._events.put((worker, decode_event(line)))
+        try:
+            with worker.process.stdout as lines:
+                for line in lines:
+                    if line.endswith(b"\n"):
+                        self._events.put((worker, decode_event(line)))
+        except msgspec.MsgspecError:  # a run has written there: nothing that comes now can be trusted
+            worker.kill()
         self._events.put((worker, None))
 
     def _give(self, worker: _Worker) -> None:
@@ -247,10 +261,18 @@ class LocalStudy:
                 worker.end()
             elif now > worker.kill_at:
                 worker.kill()
+            if math.isinf(worker.died_at):
+                if worker.process.poll() is not None:
+                    worker.died_at = now
+                    worker.end_left()
+            elif now > worker.died_at + GRACE_S:  # processes of other groups still hold its pipes
+                self._events.put((worker, None))
 
     # -- events
 
     def _take(self, worker: _Worker, event: Event | None) -> None:
+        if worker not in self._workers:  # it is buried
+            return
         if isinstance(event, Done):
             worker.items.popleft()
             worker.programs.clear()

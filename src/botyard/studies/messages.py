@@ -56,7 +56,7 @@ class Ready(msgspec.Struct, tag=True):
 
 
 class Broken(msgspec.Struct, tag=True):
-    """The worker cannot load what the plan names, and ends."""
+    """The worker cannot load what the plan names, or cannot write results, and ends."""
 
     text: str
 

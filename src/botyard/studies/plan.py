@@ -33,6 +33,10 @@ MAX_WALL_S: Final = 1e6
 """Longest wall time of a run, s."""
 SEED: Final = "seed"
 """The name of the seed among the parameters of a run, and in the table."""
+KEY, STATUS, ERROR = "key", "status", "error"
+"""Columns of the table beside parameters, seed and results."""
+TAKEN: Final = (SEED, KEY, STATUS, ERROR)
+"""Names that a parameter cannot have."""
 
 Record = Literal["never", "on-failure", "always"]
 
@@ -207,10 +211,12 @@ class _Reader:
                 if name in keys.grid:
                     raise fail("$.sample.values", f'the parameter "{shown(name)}" is in the grid, too', name)
         for name in plan.parameters:
-            if not name.isidentifier() or name == SEED:
+            if not name.isidentifier() or name in TAKEN:
                 where = "$.grid" if name in keys.grid else "$.sample.values"
                 raise fail(
-                    where, f'expected a name of letters, digits and _ other than "{SEED}", found "{shown(name)}"', name
+                    where,
+                    f'expected a name of letters, digits and _, but not {", ".join(TAKEN)}, found "{shown(name)}"',
+                    name,
                 )
         if len(plan.parameters) > MAX_PARAMETERS:
             raise fail("$.grid", f"expected at most {MAX_PARAMETERS} parameters, found {len(plan.parameters)}")
@@ -312,6 +318,6 @@ def _is_plain(value: object, depth: int = 0) -> bool:
 
 
 __all__ = [
-    "MAX_PARAMETERS", "MAX_RETRIES", "MAX_RUNS", "MAX_WALL_S", "SEED", "LimitKeys", "Plan", "PlanKeys", "RangeKeys", "Record", "SampleKeys",
-    "check_setup", "read_plan",
+    "ERROR", "KEY", "MAX_PARAMETERS", "MAX_RETRIES", "MAX_RUNS", "MAX_WALL_S", "SEED", "STATUS", "LimitKeys", "Plan", "PlanKeys",
+    "RangeKeys", "Record", "SampleKeys", "check_setup", "read_plan",
 ]  # fmt: skip

@@ -16,13 +16,10 @@ from typing import Any, Final
 from botyard.extras import is_there
 from botyard.safefile import replacing
 from botyard.studies.keys import Run
-from botyard.studies.plan import SEED, Plan
+from botyard.studies.plan import ERROR, KEY, SEED, STATUS, Plan
 from botyard.studies.rows import Row
 from botyard.studies.setups import MEASURES, TRAFFIC_UNITS
 
-STATUS: Final = "status"
-ERROR: Final = "error"
-KEY: Final = "key"
 KEY_DIGITS: Final = 16
 """Digits of a key in the table, and in names of logs and recordings."""
 
@@ -73,13 +70,17 @@ def make_table(plan: Plan, runs: Sequence[Run], rows: Mapping[str, Row]) -> Tabl
 
 
 def _typed(values: list[Any]) -> list[Any]:
-    """Values of one type: true or false, whole numbers, numbers, or texts; other values as JSON."""
+    """Values of one type: true or false, whole numbers of 64 bits, numbers, or texts; other values as JSON."""
     there = [value for value in values if value is not None]
     if all(isinstance(value, bool) for value in there):
         return values
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in there):
-        is_whole = all(isinstance(value, int) and -(2**63) <= value < 2**63 for value in there)
-        return values if is_whole else [None if value is None else float(value) for value in values]
+        if all(isinstance(value, int) for value in there):
+            low, high = min(there, default=0), max(there, default=0)
+            if low >= -(2**63) and high < (2**63 if low < 0 else 2**64):
+                return values
+        elif all(abs(value) < 2**64 for value in there):
+            return [None if value is None else float(value) for value in values]
     return [None if value is None else value if isinstance(value, str) else json.dumps(value) for value in values]
 
 
@@ -98,7 +99,9 @@ def write_table(table: Table, plan: Plan, folder: Path) -> Path:
     parquet: Any = pyarrow.parquet  # which has no types
     fields, arrays = [], []
     for name, values in table.columns.items():
-        array = pa.array(_typed(values))
+        typed = _typed(values)
+        is_large = any(isinstance(value, int) and value >= 2**63 for value in typed)  # such as seeds
+        array = pa.array(typed, pa.uint64() if is_large else None)
         unit = table.units.get(name)
         fields.append(pa.field(name, array.type, metadata={"unit": unit} if unit else None))
         arrays.append(array)

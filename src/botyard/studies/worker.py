@@ -20,7 +20,7 @@ import time
 import traceback
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from botyard.codeload import load_named
 from botyard.model.filetables import checked
@@ -44,11 +44,14 @@ def main() -> None:
     """The worker's process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who has started it decides
     signal.signal(signal.SIGTERM, _stop)
-    events = os.dup(1)
-    job = decode_order(sys.stdin.buffer.readline())
+    events, lines = os.dup(1), os.fdopen(os.dup(0), "rb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)  # runs that read standard input would take orders away
+    os.close(nothing)
+    job = decode_order(lines.readline())
     assert isinstance(job, Job)
     orders: queue.SimpleQueue[Group] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(orders,), name="orders", daemon=True).start()
+    threading.Thread(target=_read, args=(lines, orders), name="orders", daemon=True).start()
     status = 0
     try:
         _Worker(job, events).work(orders)
@@ -66,9 +69,9 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
     raise Stopped
 
 
-def _read(orders: queue.SimpleQueue[Group]) -> None:
+def _read(lines: BinaryIO, orders: queue.SimpleQueue[Group]) -> None:
     """Thread: orders as they come; the end of the process when there can be no more."""
-    for line in sys.stdin.buffer:
+    for line in lines:
         order = decode_order(line)
         assert isinstance(order, Group)
         orders.put(order)
@@ -85,7 +88,7 @@ class _Worker:
     """Carries out runs."""
 
     def __init__(self, job: Job, events: int) -> None:
-        self._job, self._events = job, events
+        self._job, self._events, self._process = job, events, os.getpid()
         self._results = Folder(Path(job.results))
         self._conditions = Conditions(Path(job.folder), job.simulated, started=lambda pid: self._tell(Started(pid)))
         self._log = os.open(job.log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
@@ -108,7 +111,11 @@ class _Worker:
         while True:
             for item in orders.get().items:
                 row = self._carry_out(item)
-                part.add(row)
+                try:
+                    part.add(row)
+                except OSError as error:  # such as a full disk: no run that follows would be kept
+                    self._tell(Broken(f"results cannot be written: {_line_of(error, self._conditions.folder)}"))
+                    return
                 self._tell(Done(row.key, row.status, row.wall, row.error))
 
     def _prepare(self) -> None:
@@ -143,9 +150,11 @@ class _Worker:
             limit = "" if self._job.memory is None else f": more than {self._job.memory:g} MiB"
             status, text = "failed", f"MemoryError{limit}"
             traceback.print_exception(error)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
+        except BaseException as error:  # also SystemExit, and what frameworks of tests raise
             status, text = "failed", _line_of(error, self._conditions.folder)
             traceback.print_exception(error)
+        if os.getpid() != self._process:
+            os._exit(1)  # a process that the run has forked, and that came back from it
         wall = time.perf_counter() - begin
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
@@ -186,7 +195,11 @@ def limit_memory(megabytes: float) -> None:
 
 def _line_of(error: BaseException, folder: Path) -> str:
     """An error in one line; files are named from the plan's folder on, which lies elsewhere on another computer."""
-    text = " ".join(str(error).replace(f"{folder}{os.sep}", "").split())
+    try:
+        text = str(error).replace(f"{folder}{os.sep}", "")
+        text = " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
+    except Exception:  # of the error's own
+        text = ""
     return f"{type(error).__name__}: {text}"[:MAX_ERROR] if text else type(error).__name__
 
 
