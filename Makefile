@@ -118,7 +118,7 @@ test-long: $(VENV)/.all
 # environments with stable-baselines3 and RLlib, which bring torch: in an environment of its own
 test-learning:
 	$(PYTHON) -m venv .venv-learning
-	.venv-learning/bin/python -m pip install --quiet --disable-pip-version-check -e ".[learning,jit]" stable-baselines3 "ray[rllib]>=2.50,<3" pytest
+	.venv-learning/bin/python -m pip install --quiet --disable-pip-version-check -e ".[learning,jit]" stable-baselines3 "ray[rllib]>=2.50,<3" pytest hypothesis
 	.venv-learning/bin/python -m pytest tests/learning/test_stable_baselines.py tests/learning/test_rllib.py $(ARGS)
 
 # the example of docs/howto/learning.md: fails if fewer goals are reached than that page states

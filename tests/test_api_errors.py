@@ -63,7 +63,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "robots[…]": (lambda s, r: s.robots["ann"], 'no robot is named "ann"; there are: bob'),
     "put": (lambda s, r: s.put("ann", (0, 0, 0)), 'no robot or box is named "ann"'),
     "put pose": (lambda s, r: s.put("bob", None), "pose: expected three numbers"),
-    "reset": (lambda s, r: s.reset(["ann"]), 'no robot or box is named "ann"'),
+    "put_back": (lambda s, r: s.put_back(["ann"]), 'no robot or box is named "ann"'),
     "push": (lambda s, r: s.push("bob", "hard"), "fx: expected a finite number, found 'hard'"),
     "push whom": (lambda s, r: s.push(None, 1.0), "expected the name of a robot or box, found None"),
     "throw": (lambda s, r: s.throw("bob", math.inf), "vx: expected a finite number, found inf"),

@@ -415,7 +415,7 @@ def test_put_somewhere_it_is_at_rest_and_held_it_stands_still() -> None:
     sim.hold("b", False)
     sim.step(50)
     assert pose(sim, "b").x > 5.05
-    sim.reset()
+    sim.put_back()
     sim.settle()
     assert pose(sim, "b") == Pose(0.0, 0.0, 0.0)
 

@@ -143,6 +143,7 @@ done: dict[type[Change], st.SearchStrategy[Any]] = {
     journal.SetRays: st.builds(journal.SetRays, names, st.integers(0, 9), st.none() | st.tuples(floats, floats, st.integers(1, 9))),
     journal.Claim: st.builds(journal.Claim, names, st.booleans()),
     journal.Settle: st.builds(journal.Settle),
+    journal.Reset: st.builds(journal.Reset, st.integers(0, 2**62), st.integers(0, 99), st.none() | st.lists(poses, max_size=2).map(tuple)),
     journal.Restore: st.builds(journal.Restore, st.binary(max_size=99), st.lists(models, max_size=2).map(tuple)),
 }  # fmt: skip
 entries = st.builds(Entry, st.integers(0, 2**62), st.integers(0, 2**62), names, st.one_of(*done.values()))

@@ -394,9 +394,9 @@ class Reset(Operation[None]):
         if not self.starts:
             return
         if self.names is None:
-            sim.reset(None, caller.source)
+            sim.put_back(None, caller.source)
         else:
-            for_each(dict.fromkeys(self.names), lambda n, _: sim.reset([n], caller.source))
+            for_each(dict.fromkeys(self.names), lambda n, _: sim.put_back([n], caller.source))
 
 
 @dataclass(frozen=True, kw_only=True)

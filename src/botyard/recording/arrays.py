@@ -33,7 +33,7 @@ from botyard.recording.comparing import body_columns, roster_of
 from botyard.recording.own import EVENTS, JOURNAL, STATES, unpack_bytes, unpack_json
 from botyard.recording.reader import Message, Reader
 from botyard.recording.samples import ros_names
-from botyard.sim.journal import AddRobots, Entry, RemoveBox, RemoveRobots, Restore, Submit, SubmitVelocities
+from botyard.sim.journal import JUMPS, AddRobots, Entry, RemoveBox, RemoveRobots, Submit, SubmitVelocities
 
 F8 = NDArray[np.float64]
 F4 = NDArray[np.float32]
@@ -335,7 +335,7 @@ class _Rows:
             self._set([name for name in self._bodies if name not in gone])
             for name in gone:
                 self.commands.pop(name, None)
-        elif isinstance(change, Restore):
+        elif isinstance(change, JUMPS):
             self._state = None  # a keyframe follows
             self.commands.clear()
 

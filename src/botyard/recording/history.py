@@ -265,7 +265,7 @@ class History(Handle):
                 "threads": sim.threads, "range_step": sim.range_step,
             }  # fmt: skip
             models: Any = part.described
-            other = rebuild(type(sim), part.scene, models, sim.described, options, state, sim.seed)
+            other = rebuild(type(sim), part.scene, models, sim.described, options, state)
             other.warn_by(_silent)  # what is doubtful was said when it happened
         else:
             if not is_same_map(other.scene, part.scene):

@@ -58,7 +58,7 @@ from botyard.recording.scribe import Scribe
 from botyard.recording.stalls import Stalled, Stalls
 from botyard.recording.writer import Work, Writer
 from botyard.safefile import check_replaceable
-from botyard.sim.journal import Entry, ReplaceScene, Restore, Submit, SubmitVelocities
+from botyard.sim.journal import JUMPS, Entry, ReplaceScene, Submit, SubmitVelocities
 from botyard.sim.simulation import Simulation
 from botyard.sim.state import sealed
 from botyard.version import __version__
@@ -440,7 +440,7 @@ class Recorder:
                 self._put_commands()
             return
         # of a restored state, the snapshot is there already
-        time_us = self._last_us if isinstance(change, Restore) else self._sim.snapshot.time_us
+        time_us = self._last_us if isinstance(change, JUMPS) else self._sim.snapshot.time_us
         # encoded now: what it refers to may change
         data, channel = pack_bytes(codec.encode_entry(entry)), self._channels[JOURNAL]
         if not self._put(
@@ -449,7 +449,7 @@ class Recorder:
             self._wants_part = "gap"
         if isinstance(change, ReplaceScene):
             self._put_map()
-        elif isinstance(change, Restore):
+        elif isinstance(change, JUMPS):
             self._next_sample = self._next_state = 0
             self._begin_part("branch")
             self._put_map()

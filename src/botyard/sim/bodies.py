@@ -46,8 +46,8 @@ class Bodies(Core):
         self._check_there(name)
         self.submit(name, cmd.SetPose(arguments.pose(pose)), source)
 
-    def reset(self, names: Sequence[str] | None = None, source: str = "api") -> None:
-        """Put robots and boxes of the map, or all of them, back where they started, at the next step.
+    def put_back(self, names: Sequence[str] | None = None, source: str = "api") -> None:
+        """Put robots and boxes of the map, or all of them, back where they started, at the next step. Time goes on: see `Simulation.reset`.
 
         Raises
         ------

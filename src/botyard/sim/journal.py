@@ -219,6 +219,27 @@ class Restore(Change):
     described: Sequence[object]
 
 
+@dataclass(frozen=True, slots=True)
+class Reset(Change):
+    """An episode began (`Simulation.reset`): time is 0 again.
+
+    Attributes
+    ----------
+    seed, episode : int
+        Seed of the world, and number of the episode.
+    poses : tuple of poses or None
+        Where robots began; None: where they were added.
+    """
+
+    seed: int
+    episode: int
+    poses: tuple[Pose, ...] | None
+
+
+JUMPS: Final = (Restore, Reset)
+"""Changes after which time is another one, and everything in the world may be."""
+
+
 class Journal:
     """Records changes for listeners."""
 
@@ -253,6 +274,7 @@ class Journal:
 
 __all__ = [
     "API",
+    "JUMPS",
     "AddBox",
     "AddRobots",
     "Attach",
@@ -266,6 +288,7 @@ __all__ = [
     "RemoveBox",
     "RemoveRobots",
     "ReplaceScene",
+    "Reset",
     "Restore",
     "SetDynamics",
     "SetRays",

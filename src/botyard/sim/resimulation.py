@@ -7,6 +7,7 @@ from functools import singledispatch
 
 from botyard.errors import StateError
 from botyard.sim import journal
+from botyard.sim.episodes import checked_poses
 from botyard.sim.journal import Change, Entry, acting
 from botyard.sim.simulation import Simulation
 
@@ -151,3 +152,9 @@ def _(change: journal.Restore, sim: Simulation, source: str) -> None:
 
 
 __all__ = ["apply", "resimulate"]
+
+
+@apply.register
+def _(change: journal.Reset, sim: Simulation, source: str) -> None:
+    poses = None if change.poses is None else checked_poses(change.poses, len(sim.robots))
+    sim._begin_episode(change.seed, change.episode, poses)

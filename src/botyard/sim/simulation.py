@@ -23,6 +23,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from numpy.typing import ArrayLike
+
 from botyard import arguments
 from botyard.devices.ranging import RangeDevices
 from botyard.devices.worldtables import WORLD_TABLES
@@ -32,6 +34,7 @@ from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import NotNowError, WorldError
 from botyard.extensions import extension
+from botyard.feed import Subject
 from botyard.formats import saving
 from botyard.formats.base import Options, Warn
 from botyard.formats.budget import Budget
@@ -43,9 +46,10 @@ from botyard.model.scene import Scene
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World
 from botyard.names import body_name
 from botyard.sim.contacts import ContactLog
+from botyard.sim.episodes import checked_poses
 from botyard.sim.fleet import Fleet
 from botyard.sim.history import History, make_history
-from botyard.sim.journal import Settle
+from botyard.sim.journal import Reset, Settle
 from botyard.sim.placement import FreePlaces
 from botyard.sim.port import Port
 from botyard.sim.recordings import Recording
@@ -179,7 +183,8 @@ class Simulation(Restorable[Robot]):
         "time": "call step()",
         "tick": "call step()",
         "dt": "the step is said when the simulation is made: Simulation(step=…)",
-        "seed": "the seed is said when the simulation is made: Simulation(seed=…)",
+        "seed": "the seed is said when the simulation is made: Simulation(seed=…), or when an episode begins: reset(seed=…)",
+        "episode": "call reset()",
         "sensor_noise": "it is said when the simulation is made: Simulation(sensor_noise=…)",
         "step": "call step(), and say its time when the simulation is made: Simulation(step=…)",
         "snapshot": "call step() or settle()",
@@ -510,6 +515,58 @@ class Simulation(Restorable[Robot]):
         self._check_thread()
         self._note(None, Settle)
         return self._engine.settle()
+
+    def reset(self, seed: int | None = None, poses: ArrayLike | None = None) -> Snapshot:
+        """Begin the next episode: all bodies at rest where they began, odometry zero, tick 0, no command waiting; then sensors measure.
+
+        The random draws of an episode are a function of the seed of the world and of its number: those of episode 0 are those of a new
+        simulation; `botyard.Worlds` counts in the same way, bit for bit. `seed` and `episode` say what the present one has. Limits, ramps
+        and errors of odometry stay as they were set; controllers begin anew; functions of `before_step` are called on.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Another seed of the world, whose first episode, 0, begins; without it, the number of the episode grows by one.
+        poses : (m, 3) array, optional
+            Where the m robots begin, in the order of `robots`: m, m, rad; else where they were added.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is out of its range or of another shape.
+        NotNowError
+            The world has bodies with mass, grippers, joints, draining batteries or devices that remember something: `restore` a state of
+            its beginning instead.
+        """
+        if self._is_ours is not None:
+            self._check_thread()
+        world, number = self._episodes.next(None if seed is None else arguments.seed(seed))
+        return self._begin_episode(world, number, None if poses is None else checked_poses(poses, len(self._robots)))
+
+    def _begin_episode(self, world: int, number: int, given: F8 | None) -> Snapshot:
+        """`reset` for an episode of a number, with poses that are checked."""
+        tick = self.tick
+        self._episodes.begin(world, number, self._starts, self._robots, given)
+        for robot in self._robots.values():
+            robot._teleports += 1
+        if self._programs.driving:
+            for name, (program, _) in self._programs.driving.copy().items():
+                employ(self._robots[name], program)
+        self.feed.tell(Subject.TIME)
+        if self._journal.is_read:
+            told = None if given is None else tuple(Pose(*row) for row in given.tolist())
+            self._journal.note(tick, None, Reset(world, number, told))
+        return self.snapshot
+
+    def _starts(self) -> Mapping[str, Pose]:
+        """Where all bodies began, by their names."""
+        robots = {name: robot.start for name, robot in self._robots.items()}
+        return robots | {name: box.pose for name, box in zip(self.box_names, self.scene.boxes, strict=True)}
+
+    @property
+    def episode(self) -> int:
+        """Number of the present episode, see `reset`; of a simulation that went on from a state of another one 0."""
+        return self._episodes.seed_and_number[1]
 
     @property
     def poses(self) -> F8:

@@ -25,6 +25,7 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.world import Program
 from botyard.sim.branching import branch
+from botyard.sim.episodes import Episodes
 from botyard.sim.journal import Restore
 from botyard.sim.population import Population
 from botyard.sim.restoring import restore
@@ -40,6 +41,7 @@ class Restorable(Population[R]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._known = Known()
+        self._episodes = Episodes(self.engine)
 
     @abstractmethod
     def _employ(self, robot: R, program: Program) -> None:
@@ -196,6 +198,7 @@ def parts(sim: Restorable[Any], seed: int | None = None) -> tuple[Any, ...]:
         options,
         state,
         sim.seed if seed is None else seed,
+        sim._episodes.seed_and_number,
     )
 
 
@@ -206,14 +209,18 @@ def rebuild(
     described: Any,
     options: Mapping[str, Any],
     state: bytes,
-    seed: int,
+    seed: int | None = None,
+    counted: tuple[int, int] | None = None,
 ) -> S:
-    """Make a simulation of `parts`."""
-    sim = kind(scene, seed=seed, warn=_silent, **options)
+    """Make a simulation of `parts`. Without `seed` it has that of the state."""
+    sim = kind(scene, warn=_silent, **options)
     for model in (*models, *scene.boxes, described):
         sim._known.digest(model)
     sim.restore(state)
-    sim.engine.reseed(seed)
+    if seed is not None:
+        sim.engine.reseed(seed)
+    if counted is not None:
+        sim._episodes.count(*counted)
     sim.warn_by(None)
     return sim
 

@@ -1,0 +1,222 @@
+"""Episodes of one world: all bodies where they began, at rest, at tick 0, with the random draws of the next episode.
+
+What an episode is, is the same as in `botyard.sim.worlds.Worlds`: the kernel `botyard.engine.batch.begin_episode` writes the same columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from botyard import arguments
+from botyard.devices.battery import Batteries
+from botyard.engine.commands import MAX_COORDINATE, EnableMotors, set_error_mode
+from botyard.engine.layout import F8, I8, OdometryErrorMode, State
+from botyard.engine.rng import _GOLDEN, _WORD, _mix, seed_word
+from botyard.engine.simulation import Engine
+from botyard.engine.tables import NOBODY
+from botyard.errors import ArgumentError, NotNowError
+from botyard.feed import Subject
+from botyard.geometry import Pose
+from botyard.units import wrap_angle
+
+_ZERO: Final = (
+    "vel", "odom", "target", "err", "disp", "path", "spin", "contact", "mode_x", "mode_a", "stall", "estop", "odom_frame",
+)  # fmt: skip
+"""Columns of `State` that are zero when an episode begins."""
+_SHAPING: Final = (Subject.BODIES, Subject.OUTLINES, Subject.MASS, Subject.MAP, Subject.DESCRIBED)
+"""A change of one of these makes `_Plan` anew."""
+
+_LIMITS: Final = np.array([MAX_COORDINATE, MAX_COORDINATE, math.pi])
+"""Of poses that may stay as they are: m, m, rad."""
+
+
+class _Plan(NamedTuple):
+    """What the beginning of an episode needs of a world, as long as its bodies are the same.
+
+    Attributes
+    ----------
+    revision : int
+        Of `_SHAPING`.
+    modes, carriers : bytes
+        The columns `err_mode` and `carrier`, for which it was made.
+    zero : list of arrays
+        Columns that become zero.
+    starts : (n, 3) float64
+        Where all bodies began, m, m, rad.
+    robots : slice or (m,) int64
+        Rows of the robots.
+    perfect : (k,) int64
+        Rows of bodies whose odometry is the true pose.
+    drawn : list of (int, OdometryErrorMode)
+        Rows whose errors of odometry are set when an episode begins.
+    first : str
+        Name of a body.
+    """
+
+    revision: int
+    modes: bytes
+    carriers: bytes
+    zero: list[NDArray[Any]]
+    starts: F8
+    robots: slice | I8
+    perfect: I8
+    drawn: list[tuple[int, OdometryErrorMode]]
+    first: str
+
+
+class Episodes:
+    """Counts the episodes of a simulation, and begins them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._counted: tuple[int, int, int] = engine.seed, engine.seed, 0
+        """Seed that the engine has in this episode, seed of the world, number of the episode."""
+        self._plan: _Plan | None = None
+
+    @property
+    def seed_and_number(self) -> tuple[int, int]:
+        """Seed of the world, and number of the episode. When a state with another seed was restored: that seed, and 0."""
+        present, world, number = self._counted
+        return (world, number) if self._engine.seed == present else (self._engine.seed, 0)
+
+    def count(self, world: int, number: int) -> None:
+        """Say of which world the present episode is, and its number; if it has another seed, nothing happens."""
+        if episode_seed(world, number) == self._engine.seed:
+            self._counted = self._engine.seed, world, number
+
+    def next(self, seed: int | None) -> tuple[int, int]:
+        """Seed of the world and number of the next episode; with a seed, of its first one."""
+        if seed is not None:
+            return seed, 0
+        world, number = self.seed_and_number
+        return world, number + 1
+
+    def begin(
+        self, world: int, number: int, starts: Callable[[], Mapping[str, Pose]], robots: Iterable[str], poses: F8 | None
+    ) -> None:
+        """Begin an episode.
+
+        Parameters
+        ----------
+        world, number : int
+            Seed of the world, and number of the episode.
+        starts : callable
+            Gives where all bodies began, by their names; called only when bodies have changed.
+        robots : iterable of str
+            Names of all robots.
+        poses : (m, 3) float64 or None
+            Where the robots begin, checked.
+
+        Raises
+        ------
+        NotNowError
+            The world has what remembers more than places; nothing has changed.
+        """
+        engine = self._engine
+        plan = self._plan
+        state: State = engine.state
+        if (
+            plan is None
+            or plan.revision != engine.feed.last(*_SHAPING)
+            or plan.modes != state.err_mode.tobytes()
+            or plan.carriers != state.carrier.tobytes()
+        ):
+            _check_supported(engine)
+            self._plan = plan = _plan_of(engine, starts(), robots)
+        seed = episode_seed(world, number)
+        self._counted = seed, world, number
+        for column in plan.zero:
+            column.fill(0)
+        state.motors.fill(1)
+        state.pose[...] = plan.starts
+        if poses is not None:
+            state.pose[plan.robots] = poses
+        if len(plan.perfect) == len(state.pose):
+            state.odom[...] = state.pose
+        else:
+            state.odom_frame[...] = state.pose
+            if len(plan.perfect):
+                state.odom[plan.perfect], state.odom_frame[plan.perfect] = state.pose[plan.perfect], 0.0
+        for row, mode in plan.drawn:
+            set_error_mode(state, row, mode, int(seed_word(seed)))
+        engine.bins.reach.fill(0.0)
+        # with a command that waits, the engine publishes all columns, not only those that a step writes
+        waiting = [(plan.first, "", 0, EnableMotors(True))] if plan.first else []
+        engine.resume(tick=0, step_us=engine.clock.step_us, seed=seed, sequence=0, queue=waiting)
+        engine.settle()
+
+
+def episode_seed(world: int, number: int) -> int:
+    """Seed of an episode of a world: `botyard.engine.rng.episode_seeds` for one, in plain numbers, because arrays of one take 40 µs."""
+    if number == 0:
+        return world
+    return _mix(_mix(world + _GOLDEN & _WORD) ^ (number + _GOLDEN & _WORD))
+
+
+def checked_poses(poses: ArrayLike, count: int) -> F8:
+    """Where `count` robots begin, (count, 3): m, m, rad in (−π, π].
+
+    Raises
+    ------
+    ArgumentError
+        They are not finite, out of bounds or of another shape.
+    """
+    try:
+        given = np.array(poses, np.float64)
+    except (TypeError, ValueError):
+        given = np.zeros(0)
+    if given.shape != (count, 3):
+        raise ArgumentError(f"poses: expected an array of shape {(count, 3)}, found {arguments.found(poses)}")
+    if not (np.abs(given) <= _LIMITS).all():
+        if not (np.isfinite(given).all() and (np.abs(given[:, :2]) <= MAX_COORDINATE).all()):
+            raise ArgumentError(f"poses: expected finite numbers, and coordinates within ±{MAX_COORDINATE:g} m")
+        given[:, 2] = [wrap_angle(heading) for heading in given[:, 2].tolist()]
+    return given
+
+
+def _plan_of(engine: Engine, starts: Mapping[str, Pose], robots: Iterable[str]) -> _Plan:
+    state = engine.state
+    rows = [engine.rows[name] for name in robots]
+    first = rows[0] if rows else 0
+    modes = [OdometryErrorMode(mode) for mode in state.err_mode.tolist()]
+    return _Plan(
+        revision=engine.feed.last(*_SHAPING),
+        modes=state.err_mode.tobytes(),
+        carriers=state.carrier.tobytes(),
+        zero=[getattr(state, name) for name in _ZERO],
+        starts=checked_poses([starts[spec.name] for spec in engine.specs] or np.zeros((0, 3)), len(engine.specs)),
+        robots=slice(first, first + len(rows)) if rows == list(range(first, first + len(rows))) else np.array(rows),
+        perfect=np.flatnonzero(state.err_mode == int(OdometryErrorMode.PERFECT)),
+        drawn=[
+            (row, mode)
+            for row, mode in enumerate(modes)
+            if mode in (OdometryErrorMode.CONSTANT, OdometryErrorMode.RANDOM_INIT)
+        ],
+        first=engine.specs[0].name if engine.specs else "",
+    )
+
+
+def _check_supported(engine: Engine) -> None:
+    """Refuse what remembers more than where bodies are."""
+    found = []
+    if engine.dynamics is not None:
+        found.append("bodies with mass")
+    if (engine.state.carrier != NOBODY).any():
+        found.append("bodies that are carried")
+    if (engine.table(Batteries).capacity > 0.0).any():
+        found.append("batteries that drain")
+    for table in engine.tables.values():
+        if len(table) and (table.optional or (hasattr(table, "act") and not isinstance(table, Batteries))):
+            found.append(f'devices with a state of their own ("{table.name}")')
+    if found:
+        raise NotNowError(
+            f"reset: this world has {', '.join(found)}, which begin nothing anew; keep save_state() of its beginning, and restore that"
+        )
+
+
+__all__ = ["Episodes", "checked_poses", "episode_seed"]

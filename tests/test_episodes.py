@@ -1,0 +1,165 @@
+"""Episodes of one world: what `Simulation.reset` begins is what `Worlds` begins, and what a journal and a recording repeat."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import botyard
+from botyard.engine.commands import EnableMotors
+from botyard.errors import ArgumentError, NotNowError
+from botyard.geometry import Pose
+from botyard.model.dynamics import DynamicsSpec
+from botyard.model.mapbuilder import MapBuilder
+from botyard.model.obstacles import BoxObject
+from botyard.recording.proof import resimulate as prove
+from botyard.sim.journal import Entry
+from botyard.sim.resimulation import resimulate
+
+ROOM = MapBuilder("room").rectangle(-4.0, -3.0, 8.0, 6.0).disc(1.0, 1.0, 0.4).scene()
+
+
+def robots(sim: botyard.Simulation) -> list[Any]:
+    return [sim.add_robot("p3dx", lasers=["lms200"], pose=(-2.0, y, 0.3)) for y in (-1.0, 1.0)]
+
+
+def shown(sim: botyard.Simulation) -> list[Any]:
+    """All that can be seen of a world."""
+    state = sim.snapshot.state
+    return [
+        sim.tick, sim.time, state.pose.tolist(), state.odom.tolist(), state.odom_frame.tolist(), state.vel.tolist(), state.stall.tolist(),
+        state.motors.tolist(), [robot.laser.ranges.tolist() for robot in sim.robots.values()],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("errors", ["random_each_update", "random_init", "constant", "none"])
+def test_episodes_are_those_of_worlds(errors: str) -> None:
+    """Bit for bit, over episodes, with and without poses, and after another seed."""
+    sim = botyard.Simulation(ROOM, seed=9, odometry_error=errors)
+    both = robots(sim)
+    spec = both[0].spec
+    worlds = botyard.Worlds(ROOM, [spec, spec], 3, seeds=8, odometry_error=errors, dtype=np.float64, sensors=["laser"])
+    begin = np.array([[-2.0, -1.0, 0.3], [-2.0, 1.0, 0.3]])
+    worlds.reset(seeds=[8, 9, 10], poses=begin)
+    dice = np.random.default_rng(1)
+    for k in range(5):
+        for _ in range(12):
+            assert sim.tick == worlds.tick[1] and sim.episode == worlds.episode[1] and sim.seed == worlds.seeds[1]
+            for i, robot in enumerate(both):
+                assert (robot.laser.ranges == worlds.ranges[1, i]).all()
+            assert (sim.snapshot.state.pose == worlds.pose[1]).all() and (sim.snapshot.state.vel == worlds.vel[1]).all()
+            assert (sim.snapshot.state.odom == worlds.odom[1]).all()
+            velocities = dice.uniform([0.0, -1.0], [1.0, 1.0], (2, 2))
+            sim.fleet.command(v=velocities[:, 0], w=velocities[:, 1])
+            worlds.command[1, :, 0], worlds.command[1, :, 2] = velocities.T
+            sim.step()
+            worlds.step()
+        poses = begin if k % 2 else np.array([[2.0, -2.0, 4.0], [0.0, -1.0, -1.0 * k]])
+        seed = 77 if k == 3 else None
+        sim.reset(seed, None if k % 2 else poses)
+        worlds.reset([1], poses=poses, seeds=None if seed is None else [seed])
+
+
+def test_the_first_episode_of_a_seed_is_a_new_simulation() -> None:
+    """Whatever was done before: velocities, stopped motors, commands that wait, odometry, boxes elsewhere."""
+    scene = replace(ROOM, boxes=(BoxObject(name="box", pose=Pose(2.0, 0.0, 0.5), length=0.4, width=0.4),))
+    new, old = botyard.Simulation(scene, seed=5), botyard.Simulation(scene, seed=1)
+    for sim in (new, old):
+        robots(sim)
+    old.fleet.command(v=0.7, w=[0.4, 0.0])
+    old.step(30)
+    old.submit("p3dx_002", EnableMotors(False))
+    old.robots["p3dx"].command.reset_odometry()
+    old.put("box", (3.0, 2.0, 0.0))
+    old.step(3)
+    old.fleet.command(v=1.0)
+    old.reset(seed=5)
+    assert old.episode == 0 and not old.is_pending
+    for _ in range(6):
+        new_state, old_state = shown(new), shown(old)
+        assert new_state == old_state
+        for sim in (new, old):
+            sim.fleet.command(v=0.4, w=0.1)
+            sim.step()
+
+
+def test_a_journal_and_a_recording_repeat_it(tmp_path: Path) -> None:
+    """Entries after it are of the time that begins with it; what a recording says of both episodes holds when it is done again."""
+    entries: list[Entry] = []
+    sim = botyard.Simulation(ROOM, seed=3)
+    robots(sim)
+    twin = sim.clone()
+    sim.journal(entries.append)
+    recording = sim.record(tmp_path / "run.mcap")
+    for k in range(3):
+        for _ in range(8):
+            sim.fleet.command(v=0.5, w=0.1 * k)
+            sim.step()
+        if k < 2:
+            sim.reset(poses=[[1.0, -2.0, 0.1 * k], [-3.0, 2.0, 0.0]])
+    recording.close()
+    *_, last = resimulate(twin, entries, sim.tick)
+    assert last == sim.digest() and (twin.seed, twin.episode) == (sim.seed, 2)
+    assert len(recording.files) == 3, "a file for each episode: its time begins at 0"
+    for path in recording.files:
+        proof = prove(path)
+        assert proof.divergence is None and proof.steps == 8
+
+
+def test_copies_count_on_and_states_begin_with_their_seed() -> None:
+    sim = botyard.Simulation(ROOM, seed=4)
+    robots(sim)
+    sim.reset()
+    state = sim.save_state()
+    twin = copy.copy(sim)
+    sim.reset()
+    twin.reset()
+    assert (twin.seed, twin.episode) == (sim.seed, 2) and shown(twin) == shown(sim)
+    sim.restore(state)
+    assert sim.episode == 0
+    other = sim.clone(seed=8)
+    other.reset()
+    fresh = botyard.Simulation(ROOM, seed=8)
+    robots(fresh)
+    fresh.reset()
+    assert shown(fresh) == shown(other)
+
+
+def test_controllers_begin_anew() -> None:
+    sim = botyard.Simulation(ROOM, seed=6)
+    first, _ = robots(sim)
+    first.set_controller("wander")
+    runs = []
+    for _ in range(2):
+        sim.reset(seed=2)
+        sim.step(60)
+        runs.append(shown(sim))
+    assert runs[0] == runs[1] and first.truth != first.start
+
+
+def test_what_is_refused() -> None:
+    sim = botyard.Simulation(ROOM)
+    robots(sim)
+    sim.step(3)
+    for poses in ([[0.0, 0.0, 0.0]], [[0.0, 0.0, np.nan]] * 2, [[1e8, 0.0, 0.0]] * 2, "anywhere"):
+        with pytest.raises(ArgumentError, match="poses"):
+            sim.reset(poses=poses)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="seed"):
+        sim.reset(seed="x")  # type: ignore[arg-type]
+    assert sim.tick == 3 and sim.episode == 0
+    sim.set_dynamics("p3dx", DynamicsSpec(mass=9.0))
+    with pytest.raises(NotNowError, match="bodies with mass"):
+        sim.reset()
+    sim.set_dynamics("p3dx", None)
+    sim.attach("p3dx", "p3dx_002")
+    with pytest.raises(NotNowError, match="carried"):
+        sim.reset()
+    sim.detach("p3dx_002")
+    assert sim.reset().tick == 0
+    empty = botyard.Simulation(ROOM)
+    assert empty.reset().tick == 0
