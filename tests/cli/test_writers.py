@@ -215,6 +215,7 @@ ALLOWED = {
     "studies/worker.py": "logs and recordings of runs, in the folder of the results",
     "testing/programs.py": "the log of a program under test, in a folder of the test's own",
     "pictures/movies.py": "what writes MP4 gets a file of safefile",
+    "servers/movies.py": "movies that clients ask for: never over a file (mode x), and only its own is removed",
     "servers/pictures.py": "pictures of clients: never over a file (mode x)",
     "servers/maploading.py": "pictures of clients: never over a file (mode x)",
 }

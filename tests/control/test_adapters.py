@@ -122,6 +122,7 @@ def test_the_page(asked: set[str]) -> None:
             msg.Clone(names=["ann"]), msg.Remove(names=["nobody"]), msg.Undo(), msg.Redo(),
             msg.LoadMap(name="office"), msg.LoadMap(name=""), msg.Reload(),
             msg.Snapshot(), msg.StartRecording(), msg.SaveRecording(), msg.StopRecording(),
+            msg.WriteMovie(begin=0.0, end=1.0), msg.CancelMovie(),
             msg.Interface(name="pioneer", on=True), msg.Exit(),
         ]  # fmt: skip
         assert {type(r) for r in requests} == page.OPERATIONS.keys(), "all that are operations"

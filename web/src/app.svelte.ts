@@ -13,6 +13,7 @@ import { Fleet } from "./stores/fleet";
 import type { KeptValues } from "./stores/kept";
 import { Log } from "./stores/log.svelte";
 import { Maps } from "./stores/maps.svelte";
+import { Movie } from "./stores/movie";
 import { Notices } from "./stores/notices.svelte";
 import { Painter } from "./stores/painter.svelte";
 import { Panels } from "./stores/panels.svelte";
@@ -81,6 +82,7 @@ export class App implements Subjects {
   readonly touch: Touch;
   readonly undo: Undo;
   readonly recording: Recording;
+  readonly movie: Movie;
   private pendingSchema: Schema | null = null;
 
   constructor(
@@ -105,6 +107,7 @@ export class App implements Subjects {
     this.tools = new Tools(world, camera, session, notices, redraw);
     const undo = (this.undo = new Undo(session, notices));
     this.recording = new Recording(session, notices);
+    this.movie = new Movie(session, notices);
     this.drag = new Drag(world, roster, session, redraw, undo, notices);
     this.driving = new Driving(selection, roster, session, notices, (command) => connection.request({ type: "drive", ...command }));
     this.fleet = new Fleet(selection, roster, session, notices, (request) => connection.request(request), undo.group);

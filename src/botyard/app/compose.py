@@ -22,6 +22,7 @@ from botyard.servers.hub import Hub
 from botyard.servers.lockstep import Lockstep
 from botyard.servers.maploading import MapLoader
 from botyard.servers.masskernels import mass_kernels
+from botyard.servers.movies import Movies
 from botyard.servers.pictures import Pictures
 from botyard.servers.recordings import Recordings
 from botyard.servers.threads import LoopHost
@@ -47,6 +48,8 @@ class Parts:
         Draws the world.
     recordings : Recordings
         Records the run.
+    movies : Movies
+        Makes movies of it.
     lockstep : Lockstep
         Lockstep: steps the world for clients.
     work : LoopHost
@@ -59,6 +62,7 @@ class Parts:
     maps: MapLoader
     pictures: Pictures
     recordings: Recordings
+    movies: Movies
     lockstep: Lockstep
     work: LoopHost
 
@@ -67,6 +71,7 @@ class Parts:
         self.maps.close()
         self.pictures.close()
         self.recordings.close()
+        self.movies.close()
         self.lockstep.close()
         self.yard.close()
 
@@ -133,6 +138,7 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
         control.logs = LogFiles(rotate_logs, time.monotonic)
     desk = PioneerDesk(control)
     control.recordings = recordings = Recordings(sim, work, pictures, desk.taps, patient=interval is None)
+    control.filmer = movies = Movies(hub, work, pictures, limits)
     yard = Yard(
         hub,
         desk,
@@ -144,7 +150,7 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
         program=program,
     )
     maps.populate = yard.receive
-    return Parts(hub, control, yard, maps, painter, recordings, lockstep, work)
+    return Parts(hub, control, yard, maps, painter, recordings, movies, lockstep, work)
 
 
 __all__ = ["Parts", "compose"]

@@ -126,6 +126,7 @@ async def _show(player: Player, file: str, o: RunOptions, pioneer: bool, speed: 
     from botyard.app.assembly import assemble, open_interfaces
     from botyard.interfaces.page.recorded import RecordingLine
     from botyard.model.world import Settings, World
+    from botyard.servers.movies import RecordedMoments
     from botyard.servers.throttledlog import watch_over
 
     log, sim = logging.getLogger("botyard"), player.sim
@@ -135,6 +136,7 @@ async def _show(player: Player, file: str, o: RunOptions, pioneer: bool, speed: 
     parts.yard.is_serving = pioneer
     parts.hub.set_speed(speed)
     player.ended = parts.hub.pause
+    parts.movies.moments = lambda: RecordedMoments(player.track)
     async with contextlib.AsyncExitStack() as stack:
         try:
             parts.yard.adopt()

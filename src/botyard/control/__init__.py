@@ -37,6 +37,7 @@ from botyard.control.driving import (
 from botyard.control.entities import SetBodyInfo, SetBodyState
 from botyard.control.history import Branch
 from botyard.control.lifecycle import LoadWorld, Stop, UnloadWorld
+from botyard.control.movie import CancelMovie, WriteMovie
 from botyard.control.operation import OPERATIONS, Operation
 from botyard.control.recording import SaveRecording, StartRecording, StopRecording
 from botyard.control.time import HoldTime, Pause, Resume, SetSpeed, Step, StepNow, Throttle
@@ -54,10 +55,10 @@ from botyard.control.world import (
 )
 
 __all__ = [
-    "OPERATIONS", "USER", "AddEach", "AddRobot", "AddRobots", "AddedRobots", "Branch", "Caller", "ClearMap", "CloneRobots", "CommandDevice",
-    "Control", "Done", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "Level", "LoadMap", "LoadWorld", "MoveJoystick",
-    "Operation", "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "Redo", "ReloadMap", "Remove", "Reset", "Resume", "RotateLog",
-    "SaveRecording", "SendMap", "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost", "SetOdometryErrors",
-    "SetSpeed", "StartRecording", "Step", "StepNow", "Stop", "StopRecording", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle",
-    "Undo", "UnloadWorld", "WritePicture",
+    "OPERATIONS", "USER", "AddEach", "AddRobot", "AddRobots", "AddedRobots", "Branch", "Caller", "CancelMovie", "ClearMap", "CloneRobots",
+    "CommandDevice", "Control", "Done", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "Level", "LoadMap", "LoadWorld",
+    "MoveJoystick", "Operation", "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "Redo", "ReloadMap", "Remove", "Reset", "Resume",
+    "RotateLog", "SaveRecording", "SendMap", "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost",
+    "SetOdometryErrors", "SetSpeed", "StartRecording", "Step", "StepNow", "Stop", "StopRecording", "SwitchInterface", "TakeBodies",
+    "TakeRobot", "Throttle", "Undo", "UnloadWorld", "WriteMovie", "WritePicture",
 ]  # fmt: skip

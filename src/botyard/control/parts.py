@@ -289,6 +289,36 @@ class Painter(Protocol):
         ...
 
 
+class Filming(NamedTuple):
+    """A movie that is being made: its name, and the part of the work that is done, 0 to 1."""
+
+    name: str
+    part: float
+
+
+class Filmer(Protocol):
+    """Makes movies of the run (`botyard.servers.movies`), one at a time."""
+
+    @property
+    def present(self) -> Filming | None:
+        """The movie that is being made; None: there is none."""
+        ...
+
+    def start(self, wish: Any) -> Future[Path]:
+        """Begin a movie, as `botyard.control.movie.WriteMovie` tells of it. Returns a future of its path.
+
+        Raises
+        ------
+        WorldError
+            One is being made, there were too many, or there is nothing to show; the future, if it fails.
+        """
+        ...
+
+    def cancel(self) -> None:
+        """Give up the movie that is being made. WorldError: there is none."""
+        ...
+
+
 class Recorded(NamedTuple):
     """A recording in progress: its first file, and the simulated time that it keeps in memory until it is saved, s (0: all is written)."""
 

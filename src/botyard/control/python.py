@@ -40,10 +40,12 @@ PYTHON: Final[Mapping[str, str]] = {
     "SaveRecording": "Recording.save",
     "StartRecording": "Simulation.record",
     "StopRecording": "Recording.close",
+    "WriteMovie": "Simulation.render",
     "WritePicture": "Simulation.render",
 }
 """Operations and the methods of the public API that do the same."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
+    "CancelMovie": "a program that draws waits for it",
     "CommandDevice": "robot.devices[name] is an object, and has a method for it",
     "Exit": "a program ends itself",
     "FreeMaps": "nobody else loads maps",

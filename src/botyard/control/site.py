@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from botyard import arguments
 from botyard.control.caller import Caller
 from botyard.control.later import resolved
-from botyard.control.parts import Clock, Grounds, LogKeeper, Maps, Painter, Recordings, Stepper, UndoLog
+from botyard.control.parts import Clock, Filmer, Grounds, LogKeeper, Maps, Painter, Recordings, Stepper, UndoLog
 from botyard.errors import BotyardError, UnknownNameError, WorldError
 from botyard.model.scene import Scene
 from botyard.names import shown
@@ -47,6 +47,7 @@ class Site:
         self.maps: Maps | None = None
         self.painter: Painter | None = None
         self.recordings: Recordings | None = None
+        self.filmer: Filmer | None = None
         self.mass_kernels: Callable[[], Future[None]] = lambda: resolved(None)
         """Compiles the kernels for bodies with mass in the background, before the first such body is added."""
         self.logs: LogKeeper | None = None

@@ -281,6 +281,30 @@ export interface SaveRecording {
   group?: number;
 }
 
+/** Make a movie of a part of the recording, or of what is kept of a running simulation; answered with its path when it is finished. */
+export interface WriteMovie {
+  type: "write_movie";
+  begin: number;
+  end: number;
+  name?: string;
+  format?: "" | "mp4" | "gif" | "webp" | "png";
+  speed?: number;
+  fps?: number;
+  width?: number;
+  theme?: "light" | "dark";
+  follow?: string;
+  scans?: string[];
+  id?: number;
+  group?: number;
+}
+
+/** Give up the movie that is being made. */
+export interface CancelMovie {
+  type: "cancel_movie";
+  id?: number;
+  group?: number;
+}
+
 /** Start or stop one of the simulator's interfaces. */
 export interface Interface {
   type: "interface";
@@ -499,6 +523,8 @@ export interface Status {
   question: string;
   recording: string;
   kept: number;
+  movie: string;
+  drawn: number;
 }
 
 /** A command that an actuator takes: its limits, in SI units, and the unit. */
@@ -600,7 +626,7 @@ export interface DebugResult {
   names: string[];
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | OdometryErrors | LoadMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | Interface | Start | Reply | Exit | Catalog | Debug;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | OdometryErrors | LoadMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Interface | Start | Reply | Exit | Catalog | Debug;
 
 export type Push = Welcome | Started | Schema | MapChanged | Status | Marks | Details | Log | Ok | Failed;
 

@@ -52,7 +52,7 @@ WORLD: Final = "/ambf/env/World"
 NOT_OFFERED: Final[Mapping[str, str]] = {
     name: "the protocol has objects, their states and commands, stepping and resets, and nothing else"
     for name in (
-        "Undo", "Redo", "Branch", "SaveRecording", "StartRecording", "StopRecording",
+        "Undo", "Redo", "Branch", "CancelMovie", "WriteMovie", "SaveRecording", "StartRecording", "StopRecording",
         "AddEach", "AddRobot", "AddRobots", "ClearMap", "CloneRobots", "CommandDevice", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold",
         "HoldTime",
         "LoadMap", "LoadWorld", "MoveJoystick", "Pause", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Resume",

@@ -20,6 +20,7 @@ from botyard.control import (
     AddRobot,
     AddRobots,
     Caller,
+    CancelMovie,
     ClearMap,
     CloneRobots,
     CommandDevice,
@@ -49,6 +50,7 @@ from botyard.control import (
     StopRecording,
     SwitchInterface,
     Undo,
+    WriteMovie,
     WritePicture,
 )
 from botyard.control.driving import client_left
@@ -283,6 +285,7 @@ class PageDesk:
         sim = self.hub.sim
         driven = [msg.Client(robot=r.name, sources=list(r.clients)) for r in sim.robots.values() if r.clients]
         clients = sum(s != SOURCE for c in driven for s in c.sources)
+        filmed = None if self.control.filmer is None else self.control.filmer.present
         recorded = None if self.control.recordings is None else self.control.recordings.present
         return msg.Status(
             clients=clients, subscriptions=sim.fleet.subscriptions, viewers=len(self.viewers), overruns=self.hub.overruns,
@@ -294,6 +297,7 @@ class PageDesk:
             timeline=self.timeline.state(),
             question=self.question.text if self.question is not None else "",
             recording="" if recorded is None else recorded.path.name, kept=0.0 if recorded is None else recorded.last,
+            movie="" if filmed is None else filmed.name, drawn=0.0 if filmed is None else filmed.part,
         )  # fmt: skip
 
     def _details(self, viewer: Viewer) -> msg.Details:
@@ -585,6 +589,19 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.StartRecording: lambda r: StartRecording(recording=r.name, last=r.last),
     msg.StopRecording: lambda r: StopRecording(),
     msg.SaveRecording: lambda r: SaveRecording(recording=r.name),
+    msg.WriteMovie: lambda r: WriteMovie(
+        begin=r.begin,
+        end=r.end,
+        movie=r.name,
+        format=r.format,
+        speed=r.speed,
+        fps=r.fps,
+        width=r.width,
+        theme=r.theme,
+        follow=r.follow,
+        scans=tuple(r.scans),
+    ),
+    msg.CancelMovie: lambda r: CancelMovie(),
     msg.Interface: lambda r: SwitchInterface(interface=r.name, on=r.on),
     msg.Exit: lambda r: Exit(command="the page"),
 }

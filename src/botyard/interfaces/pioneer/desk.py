@@ -238,6 +238,8 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
 }
 """Operation of each request of a session."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
+    "CancelMovie": "the protocol has no words for it",
+    "WriteMovie": "the protocol has no words for it",
     "Branch": "the protocol has no time that goes back",
     "SaveRecording": "the protocol has no words for it",
     "StartRecording": "the protocol has no words for it",

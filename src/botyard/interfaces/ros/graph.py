@@ -61,6 +61,8 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "TakeBodies": "forces are AMBF's",
     "Throttle": "AMBF's",
     "UnloadWorld": "UnloadWorld of simulation_interfaces",
+    "CancelMovie": "files belong to whoever runs the program",
+    "WriteMovie": "files belong to whoever runs the program",
     "WritePicture": "files belong to whoever runs the program",
 }
 """Operations without a topic or service in ROS, and why."""

@@ -73,7 +73,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "AddRobots", "ClearMap", "CloneRobots", "CommandDevice", "Drive", "EnableMotors", "FreeMaps", "Hold", "HoldTime", "LoadMap",
         "MoveJoystick", "Place", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "RotateLog", "SendMap", "SetAnalogInput",
         "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle",
-        "WritePicture", "Undo", "Redo", "Branch", "SaveRecording", "StartRecording", "StopRecording",
+        "WritePicture", "WriteMovie", "CancelMovie", "Undo", "Redo", "Branch", "SaveRecording", "StartRecording", "StopRecording",
     )
 }  # fmt: skip
 """Operations without a service in simulation_interfaces."""

@@ -249,6 +249,41 @@ class SaveRecording(Request, tag="save_recording"):
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
 
 
+class WriteMovie(Request, tag="write_movie"):
+    """Make a movie of a part of the recording, or of what is kept of a running simulation; answered with its path when it is finished.
+
+    Attributes
+    ----------
+    begin, end : float
+        Simulated time of its first and last moment, s.
+    format : str
+        Its format, or ``png`` for a picture of the end; "": MP4 if the simulator has it, else WebP.
+    speed, fps : float
+        Simulated per shown time; frames a second, 0: as fits.
+    width : int
+        Pixels.
+    follow : str
+        The robot that stays in the middle; "": all is seen.
+    scans : list of str
+        Robots whose sensors are seen.
+    """
+
+    begin: Annotated[float, msgspec.Meta(ge=0.0, le=1e12)]
+    end: Annotated[float, msgspec.Meta(ge=0.0, le=1e12)]
+    name: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    format: Literal["", "mp4", "gif", "webp", "png"] = ""
+    speed: Annotated[float, msgspec.Meta(ge=0.01, le=1000.0)] = 1.0
+    fps: Annotated[float, msgspec.Meta(ge=0.0, le=50.0)] = 0.0
+    width: Annotated[int, msgspec.Meta(ge=64, le=1920)] = 1000
+    theme: Literal["light", "dark"] = "light"
+    follow: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    scans: Annotated[list[Name], msgspec.Meta(max_length=20)] = []
+
+
+class CancelMovie(Request, tag="cancel_movie"):
+    """Give up the movie that is being made."""
+
+
 class Interface(Request, tag="interface"):
     """Start or stop one of the simulator's interfaces."""
 
@@ -303,7 +338,7 @@ class Debug(Request, tag="debug"):
 AnyRequest = (
     Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice
     | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | OdometryErrors | LoadMap | Reload | Snapshot
-    | StartRecording | StopRecording | SaveRecording | Interface | Start | Reply | Exit | Catalog | Debug
+    | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Interface | Start | Reply | Exit | Catalog | Debug
 )  # fmt: skip
 
 
@@ -503,6 +538,7 @@ class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
 
     `timeline` is None if no moments are kept. `question` asks whether to go on; a `Reply` answers it. `recording` is the name of the file
     that is recorded to, `kept` the simulated time that is only kept in memory until somebody saves it, s (0: all is written).
+    `movie` is the name of the movie that is being made, `drawn` the part of the work that is done, 0 to 1.
     """
 
     clients: int
@@ -515,6 +551,8 @@ class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
     question: str = ""
     recording: str = ""
     kept: float = 0.0
+    movie: str = ""
+    drawn: float = 0.0
 
 
 class DeviceCommand(msgspec.Struct, kw_only=True):
