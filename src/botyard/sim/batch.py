@@ -19,7 +19,7 @@ from botyard.engine.batch import BEGINS, STEPS, Own, Spaces, advance_world, cast
 from botyard.engine.blocks import Blocks
 from botyard.engine.build import build_bins
 from botyard.engine.kernels.raycast import Beams, Fans
-from botyard.engine.layout import F8, I8, U8, Bins, Bodies, Grid, State
+from botyard.engine.layout import F8, I8, U1, U8, Bins, Bodies, Grid, State
 from botyard.model.obstacles import Visible
 from botyard.native.kernels import RowsEntry, RowTable
 from botyard.native.kinds import Pack
@@ -144,19 +144,17 @@ class Batch:
         self._plan, self._dt = plan, dt
         self._fans = fans_of(plan.fans)
         m, r = len(plan.state.pose), plan.readings
-        self.state = Blocks(
-            count,
-            [
-                ("counts", np.int64, (4,)),
-                ("seeds", np.uint64, (2,)),
-                ("start", np.float64, (m, 3)),
-                *((name, a.dtype, a.shape) for name, a in plan.state._asdict().items()),
-                ("contact_kind", np.int8, (m,)),
-                ("other", np.int64, (m,)),
-                *((name, np.float64, getattr(self._fans, name).shape) for name in SENSOR),
-                ("ranges", plan.dtype, (m, r)),
-            ],
-        )
+        self._fields: list[tuple[str, DTypeLike, tuple[int, ...]]] = [
+            ("counts", np.int64, (4,)),
+            ("seeds", np.uint64, (2,)),
+            ("start", np.float64, (m, 3)),
+            *((name, a.dtype, a.shape) for name, a in plan.state._asdict().items()),
+            ("contact_kind", np.int8, (m,)),
+            ("other", np.int64, (m,)),
+            *((name, np.float64, getattr(self._fans, name).shape) for name in SENSOR),
+            ("ranges", plan.dtype, (m, r)),
+        ]
+        self.state = Blocks(count, self._fields)
         self._bins = build_bins(m)
         self._derived = Blocks(
             count,
@@ -195,6 +193,12 @@ class Batch:
         self.state.all("other")[:] = -1
         self.state.all("ranges")[:] = np.nan
         self._derived.all("placed")[:] = np.nan
+
+    def kept_state(self, kept: U1) -> Blocks:
+        """A copy of the state of a world, (S,) uint8, as the only row of a block."""
+        row = Blocks(1, self._fields)
+        row.bytes[0] = kept
+        return row
 
     def arguments(self, i: int) -> tuple[Any, ...]:
         """The arguments of `advance_world` for a world."""

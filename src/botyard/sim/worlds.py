@@ -31,6 +31,7 @@ from botyard.devices.ranging import Fan
 from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import sonar_bundles
 from botyard.engine.batch import EPISODE, MAP, MAX_COORDINATE, SAMPLES, TICK, Contact, Fault
+from botyard.engine.blocks import Blocks
 from botyard.engine.layout import F8, I1, I8, U1, U8, State
 from botyard.engine.rng import DEFAULT_SEED, episode_seeds
 from botyard.errors import ArgumentError, NotNowError
@@ -42,6 +43,7 @@ from botyard.model.robot import RobotSpec
 from botyard.sim.batch import SENSOR, Batch, Plan
 from botyard.sim.freespace import checked_clearance
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_WALL_REACH_M
+from botyard.sim.repeating import Episode, EpisodeLog
 from botyard.sim.simulation import MAX_THREADS, Simulation
 from botyard.sim.worldmaps import Maps, Scenes
 
@@ -168,6 +170,7 @@ class Worlds(Handle):
         self._is_closed = False
         self._batch = Batch(plan, n, first.dt, threads)
         self._adopt()
+        self._log: EpisodeLog | None = None
         self._seeds[:] = _seeds(seeds, n)
         everyone = np.arange(n)
         self._begin(everyone, self._starts_of_episodes(everyone, None, None, is_free=False))
@@ -268,7 +271,11 @@ class Worlds(Handle):
             k = arguments.whole(k, "k", low=0, high=MAX_STEPS)
         chosen = None if mask is None else self._chosen(mask)
         self._use_maps()
+        if self._log is not None:
+            self._log.before(chosen, k)
         self._batch.step(k, chosen)
+        if self._log is not None:
+            self._log.after(chosen)
         self._check(chosen)
 
     def reset(
@@ -346,6 +353,8 @@ class Worlds(Handle):
         self._starts[chosen] = poses
         self._batch.begin(chosen)
         self._check(chosen)
+        if self._log is not None:
+            self._log.begin(chosen)
         if self._maps.count != 1:
             seeds, episodes = self._seeds[chosen], self._episodes[chosen] + 1
             self._maps.prepare(self._maps.numbers(episode_seeds(seeds, episodes), episodes))
@@ -542,13 +551,25 @@ class Worlds(Handle):
             There is no world of that number.
         """
         i = arguments.whole(i, "i", low=0, high=len(self) - 1)
-        state = self._batch.state
-        sim = Simulation(
-            self._maps[int(self._map_ids[i])].scene, seed=int(self._episode_seeds[i]), warn=_silent, **self._settings
-        )
-        for spec, name, start in zip(self._specs, self.names, self._starts[i], strict=True):
-            sim.add_robot(spec, name, pose=(float(start[0]), float(start[1]), float(start[2])))
-        own = {name: state.of(i, name) for name in SENSOR}
+        return self._simulation(self._batch.state, i)
+
+    def _simulation(self, state: Blocks, i: int) -> Simulation:
+        """A simulation in the state of row `i`."""
+        counts, start = state.of(i, "counts"), state.of(i, "start")
+        seed = int(state.of(i, "seeds")[1])
+        sim = Simulation(self._maps[int(counts[MAP])].scene, seed=seed, warn=_silent, **self._settings)
+        for spec, name, (x, y, th) in zip(self._specs, self.names, start.tolist(), strict=True):
+            sim.add_robot(spec, name, pose=(x, y, th))
+        self._configure(sim, {name: state.of(i, name) for name in SENSOR})
+        engine = sim.engine
+        for name in State._fields:
+            getattr(engine.state, name)[...] = state.of(i, name)
+        engine.clock.tick = int(counts[TICK])
+        engine.resumed()
+        return sim
+
+    def _configure(self, sim: Simulation, own: Mapping[str, NDArray[Any]]) -> None:
+        """Give the range sensors of a simulation limits and errors of their own."""
         at = 0
         for (kind, index), fan in self._fans:
             bundles = []
@@ -562,12 +583,61 @@ class Worlds(Handle):
                     sim.robots[name].lasers[index]._configure(bundles[0])
                 else:
                     sim._devices.configure((name, kind, index), name, fan.stream, fan.senses, bundles)
-        engine = sim.engine
-        for name in State._fields:
-            getattr(engine.state, name)[...] = state.of(i, name)
-        engine.clock.tick = int(self.tick[i])
-        engine.resumed()
-        return sim
+
+    # -- episodes again
+
+    def keep_episodes(self) -> None:
+        """Keep what is needed to do the last episodes of each world again, see `repeat`: from the next one of each on, or from tick 0.
+
+        It takes 56 bytes for each call of `step`, robot and world, and two states of each world.
+        """
+        if self._log is None:
+            state = self._batch.state
+            self._log = EpisodeLog(
+                state.bytes,
+                self.pose,
+                self.command,
+                self._episode_seeds,
+                self.episode,
+                self.tick,
+                {n: self.param(n) for n in PARAMETERS},
+            )
+
+    def repeat(self, i: int, episode: int | None = None) -> Episode:
+        """The present episode of a world, or the one before it, to be done again alone: ``worlds.repeat(5).record("run.mcap")``.
+
+        All is the same, to the last bit: maps, starts, commands, and parameters that were written.
+
+        Parameters
+        ----------
+        i : int
+            Number of the world.
+        episode : int, optional
+            Number of the episode; without it, the present one, as far as it has come.
+
+        Raises
+        ------
+        ArgumentError
+            There is no world of that number.
+        NotNowError
+            The episode is not kept: `keep_episodes` was not called before it began, it is too long ago, or somebody has written `state`.
+        """
+        i = arguments.whole(i, "i", low=0, high=len(self) - 1)
+        if self._log is None:
+            raise NotNowError("repeat: call keep_episodes() first; episodes are kept from then on")
+        kept = self._log.get(i, None if episode is None else arguments.whole(episode, "episode", low=0))
+        row = self._batch.kept_state(kept.state)
+        latest = {name: row.of(0, name).copy() for name in SENSOR}
+
+        def write(sim: Simulation, name: str, values: NDArray[Any]) -> None:
+            column = PARAMETERS[name]
+            if column in SENSOR:
+                latest[column][:] = values
+                self._configure(sim, latest)
+            else:
+                getattr(sim.engine.state, column)[...] = values
+
+        return Episode(self._simulation(row, 0), kept.number, kept.commands, kept.steps, kept.written, write)
 
     def close(self) -> None:
         """End all threads; so does the end of ``with Worlds(…) as worlds``. Steps and resets raise `NotNowError` then; arrays stay."""
