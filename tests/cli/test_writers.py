@@ -70,6 +70,7 @@ COMMANDS: dict[str, tuple[Callable[[], Sequence[str]], Sequence[str]]] = {
     "traffic replay": (lambda: traffic("--replay", "a.html"), ["a.html"]),
     "traffic chart": (lambda: traffic("--gantt", "a.svg"), ["a.svg"]),
     "traffic gantt": (lambda: ("traffic", "gantt", "result.json", "-o", "a.svg"), ["a.svg"]),
+    "bench navigation": (lambda: ("bench", "navigation", "-p", "straight", "-n", "3", "--csv", "a.csv"), ["a.csv"]),
     "traffic compare, csv": (
         lambda: ("traffic", "compare", "task.json", "-s", "fcfs", "--processes", "1", "--csv", "a.csv"),
         ["a.csv"],

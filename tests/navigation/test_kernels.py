@@ -354,3 +354,39 @@ def test_wrong_arrays_of_local_planners() -> None:
         local.pure_pursuit(path, np.zeros((1, 3)), np.ones(1), np.zeros(1), counts=np.array([4]))
     with pytest.raises(ArgumentError, match="progress: expected places on the paths"):
         local.pure_pursuit(path, np.zeros((1, 3)), np.ones(1), np.full(1, np.nan))
+
+
+def test_compiled_code_and_python_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(11)
+    x, v, radius = rng.uniform(-1.5, 1.5, (2, 6, 2)), rng.uniform(-1, 1, (2, 6, 2)), rng.uniform(0.2, 0.3, (2, 6))
+    wanted, top, walls = rng.uniform(-1, 1, (12, 2)), np.full(12, 1.2), rng.uniform(-3, 3, (12, 3, 4))
+    points, goals = rng.uniform(-3, 3, (3, 20, 2)), rng.uniform(-3, 3, (3, 2))
+    poses, paths = rng.uniform(-2, 2, (3, 3)), np.cumsum(rng.uniform(0.1, 1, (3, 6, 2)), axis=1)
+
+    def all_results() -> list[np.ndarray]:
+        memory, progress = local.Histograms(3), np.zeros(3)
+        return [
+            crowds.orca(x, v, radius, wanted, top, dt=0.1, walls=walls),
+            crowds.social_force(x, v, radius, wanted, top, dt=0.1, walls=walls),
+            crowds.commands(wanted, top, 0.1 * top, top, 0.1),
+            *crowds.discs(rng_poses, rng_poses, radius),
+            local.dynamic_window(points, goals, 0.1 * goals, dt=0.1, radius=0.3, max_v=1.0, max_w=2.0),
+            local.vector_field_histogram(
+                points, goals[:, 0], poses[:, 2], memory, radius=0.3, turn_radius=np.full(3, 0.3)
+            ),
+            memory.blocked,
+            local.pure_pursuit(paths, poses, np.full(3, 0.6), progress),
+            progress,
+        ]
+
+    rng_poses = rng.uniform(-3, 3, (2, 6, 3))
+    compiled = all_results()
+    entries = {"orca_kernel", "social_force_kernel"}, {"window_kernel", "histogram_kernel", "pursuit_kernel"}
+    for module, names in zip((crowds, local), entries, strict=True):
+        for name in names:
+            assert getattr(module, name).is_ready, "it was called"
+            monkeypatch.setattr(module, name, getattr(module, name).function)
+    monkeypatch.setattr(crowds.kernels, "discs", crowds.kernels.discs.function)
+    monkeypatch.setattr(crowds.kernels, "commands", crowds.kernels.commands.function)
+    for a, b in zip(compiled, all_results(), strict=True):
+        assert np.array_equal(a.view(np.uint8), b.view(np.uint8))

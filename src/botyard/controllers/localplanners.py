@@ -18,14 +18,8 @@ from botyard.model.robot import Drive
 from botyard.navigation import local
 from botyard.sim.simulation import Robot
 
-SLOWEST: Final = 0.1
-"""Share of its speed that a robot keeps while its way is free enough to go on."""
 APPROACH_S: Final = 1.5
 """Nearer to its goal than what it goes in this time, a robot slows down, s."""
-LOOK_AROUND: Final = 0.5
-"""Share of the greatest turn rate at which a robot turns while all directions are blocked."""
-TURN_GAIN: Final = 2.0
-"""Turn rate per angle of the direction, 1/s."""
 
 
 class LaserController(ABC):
@@ -168,9 +162,6 @@ class DynamicWindow(LaserController):
 class FieldHistogram(LaserController):
     """VFH+ (Ulrich, Borenstein 1998), see `botyard.navigation.local.vector_field_histogram`.
 
-    The speed falls with what is straight ahead and with the turn rate, as in the first vector field histogram (Borenstein, Koren, "The
-    vector field histogram", IEEE Transactions on Robotics and Automation 7(3), 1991, §IV: speed control).
-
     Parameters
     ----------
     window : float
@@ -207,21 +198,13 @@ class FieldHistogram(LaserController):
         """See `LaserController`."""
         robot = self._robot
         goal = hypot(goal_x, goal_y)
-        behind = goal + self._radius  # what is behind the goal is not in the way
-        with np.errstate(invalid="ignore"):
-            points[(points * points).sum(axis=2) > behind * behind] = math.nan
-        direction, ahead = local.vector_field_histogram(
-            points, np.array([atan2(goal_y, goal_x)]), np.array([robot.truth.th]), self._memory, radius=self._radius,
+        found = local.vector_field_histogram(
+            local.before(points, np.array([goal + self._radius])), np.array([atan2(goal_y, goal_x)]),
+            np.array([robot.truth.th]), self._memory, radius=self._radius,
             turn_radius=np.array([abs(robot.velocity.vx) / self._turn]), window=self._window,
-        )[0].tolist()  # fmt: skip
-        if math.isnan(direction):
-            return 0.0, LOOK_AROUND * self._turn
-        w = min(self._turn, max(-self._turn, TURN_GAIN * direction))
-        if abs(direction) > 0.5 * math.pi:
-            return 0.0, w
-        top = min(self._speed, goal / APPROACH_S)
-        v = top * max(1.0 - ahead, SLOWEST) * (1.0 - abs(direction) / (0.5 * math.pi))
-        return v, w
+        )  # fmt: skip
+        v, w = local.histogram_velocities(found, np.array([min(self._speed, goal / APPROACH_S)]), self._turn)
+        return float(v[0]), float(w[0])
 
     def get_state(self) -> list[Any]:
         """See `botyard.controllers.base.Controller`."""

@@ -22,6 +22,12 @@ U1 = NDArray[np.uint8]
 
 IMMEDIATE = 1e6
 """Acceleration of a robot whose model says 0: at once, m/s² and rad/s²."""
+SLOWEST = 0.1
+"""Share of its speed that a robot keeps while its way is free enough to go on."""
+LOOK_AROUND = 0.5
+"""Share of the greatest turn rate at which a robot turns while all directions are blocked."""
+TURN_GAIN = 2.0
+"""Turn rate per angle of the direction, 1/s."""
 
 
 def points_of(ranges: NDArray[np.floating], angles: F8, mount: Pose, range_max: float) -> F8:
@@ -192,6 +198,37 @@ def vector_field_histogram(
     return result
 
 
+def before(points: F8, reach: F8) -> F8:
+    """Obstacles, (k, p, 2), without those that are farther away than `reach`, (k,) m: behind the goal nothing is in the way."""
+    away2 = points[..., 0] * points[..., 0] + points[..., 1] * points[..., 1]
+    with np.errstate(invalid="ignore"):
+        near = away2 <= (reach * reach)[:, None]
+    return np.where(near[..., None], points, np.nan)
+
+
+def histogram_velocities(found: F8, top: F8, max_w: float) -> tuple[F8, F8]:
+    """Velocities forward and of rotation, both (k,), for what `vector_field_histogram` has found.
+
+    The speed falls with what is straight ahead and with the turn, as in the first vector field histogram (Borenstein, Koren, "The vector
+    field histogram", IEEE Transactions on Robotics and Automation 7(3), 1991: speed control). Where all is blocked robots look around.
+
+    Parameters
+    ----------
+    found : (k, 2) float64
+        Directions, rad, and how much is straight ahead.
+    top : (k,) float64
+        Greatest speeds, m/s.
+    max_w : float
+        Greatest turn rate, rad/s.
+    """
+    direction, ahead = found[:, 0], found[:, 1]
+    blocked = np.isnan(direction)
+    w = np.where(blocked, LOOK_AROUND * max_w, np.clip(TURN_GAIN * direction, -max_w, max_w))
+    turned = 1.0 - np.minimum(np.abs(direction) / (0.5 * math.pi), 1.0)
+    v = np.where(blocked, 0.0, top * np.maximum(1.0 - ahead, SLOWEST) * turned)
+    return v, w
+
+
 def pure_pursuit(paths: F8, poses: F8, lookahead: F8, progress: F8, counts: I8 | None = None) -> F8:
     """Arcs to paths by pure pursuit (Coulter 1992), (k, 4).
 
@@ -264,4 +301,12 @@ def _array(array: F8, name: str, shape: tuple[int, ...]) -> F8:
     return np.ascontiguousarray(array, np.float64)
 
 
-__all__ = ["Histograms", "dynamic_window", "points_of", "pure_pursuit", "vector_field_histogram"]
+__all__ = [
+    "Histograms",
+    "before",
+    "dynamic_window",
+    "histogram_velocities",
+    "points_of",
+    "pure_pursuit",
+    "vector_field_histogram",
+]

@@ -1,0 +1,178 @@
+"""``botyard bench``: benchmarks of programs that drive robots."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from botyard.app.checks import check_can_be_written
+from botyard.cli.listing import FORCE, print_table
+from botyard.errors import BotyardError, CommandLineError, did_you_mean
+
+if TYPE_CHECKING:
+    from botyard.learning.benchmark import Result
+    from botyard.studies.statistics import Interval
+
+MAX_WORLDS: Final = 30_000
+"""Worlds of a benchmark."""
+ALL: Final = "all"
+"""What the row of all classes together is called."""
+
+
+@click.group("bench")
+def command() -> None:
+    """Benchmarks: programs that drive robots in seeded worlds, with confidence intervals."""
+
+
+@command.command("navigation")
+@click.option(
+    "--policy", "-p", "policies", multiple=True, metavar="NAME",
+    help="What drives: straight, dwa, vfh, orca, or your own as module:Class or file.py:Class. Repeatable. [default: the four]",
+)  # fmt: skip
+@click.option(
+    "--worlds", "-n", type=click.IntRange(3, MAX_WORLDS), default=300, show_default=True, metavar="NUMBER",
+    help="Worlds, a third of them of each class: rooms, clutter, crowds.",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(0, 2**31), default=1, show_default=True, help="Seed of the benchmark.")
+@click.option(
+    "--threads", type=click.IntRange(1, 64), default=1, show_default=True, help="Threads; results do not depend on it."
+)
+@click.option(
+    "--csv",
+    "csv_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a row for each world.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+@FORCE
+def navigation(
+    policies: tuple[str, ...], worlds: int, seed: int, threads: int, csv_file: Path | None, as_json: bool, force: bool
+) -> int:
+    """Let policies drive a robot with a lidar in seeded worlds: success, time, clearance, smoothness, with 95 % intervals."""
+    if worlds % 3:
+        raise CommandLineError(f"--worlds: expected a multiple of 3, a third for each class, found {worlds}")
+    titles = _titles()
+    check_can_be_written("--csv", csv_file, force=force, begins=(titles.encode(),))
+    from botyard.learning.baselines import BASELINES
+    from botyard.learning.benchmark import CLASSES, digest_of, lines_of
+
+    names = list(dict.fromkeys(policies or BASELINES))
+    made = {name: _policy(name) for name in names}
+    tables: dict[str, dict[str, Any]] = {}
+    lines: list[str] = []
+    for name in names:
+        results: list[Result] = []
+        for kind in CLASSES:
+            began = time.monotonic()
+            results += _run(name, made[name], kind, worlds // 3, seed, threads)
+            if not as_json:
+                click.echo(f"{name}: {kind}, {worlds // 3} worlds, {time.monotonic() - began:.1f} s", err=True)
+        tables[name] = {"digest": digest_of(results), "rows": _summaries(results, CLASSES)}
+        lines += [f"{name},{line}" for line in lines_of(results)]
+    if csv_file is not None:
+        from botyard.safefile import write_text
+
+        write_text(csv_file, "\n".join([titles, *lines, ""]), force=force, begins=(titles.encode(),))
+    if as_json:
+        click.echo(json.dumps({"worlds": worlds, "seed": seed, "policies": tables}, allow_nan=False))
+    else:
+        _print(tables)
+    return 0
+
+
+def _titles() -> str:
+    """First line of the table of all worlds."""
+    from botyard.learning.benchmark import TITLES
+
+    return ",".join(("policy", *TITLES))
+
+
+def _policy(name: str) -> Any:
+    """The class of a policy, by its name or by the code that the user names."""
+    from botyard import codeload
+    from botyard.learning.baselines import BASELINES
+
+    if name in BASELINES:
+        return BASELINES[name]
+    if not codeload.is_code(name):
+        known = f"{', '.join(BASELINES)}, module:Class or file.py:Class"
+        raise CommandLineError(f'--policy: no policy "{name}"{did_you_mean(name, BASELINES)} (known: {known})')
+    try:
+        found = codeload.load_named(name)
+    except Exception as error:
+        raise CommandLineError(f"--policy {name}: {type(error).__name__}: {error}") from error
+    if not callable(found):
+        raise CommandLineError(f"--policy {name}: expected a class, found {type(found).__name__}")
+    return found
+
+
+def _run(name: str, policy: Any, kind: str, count: int, seed: int, threads: int) -> list[Result]:
+    """Results of a policy. CommandLineError: the user's code has raised something, or returned what is no actions."""
+    from botyard.learning.benchmark import run
+
+    try:
+        return run(policy, kind, count, seed=seed, threads=threads)
+    except BotyardError as error:
+        raise CommandLineError(f"--policy {name}: {error}") from error
+    except Exception as error:
+        raise CommandLineError(f"--policy {name}: {type(error).__name__}: {error}") from error
+
+
+def _summaries(results: Sequence[Result], kinds: Sequence[str]) -> list[dict[str, Any]]:
+    """Numbers of each class, and of all together."""
+    from botyard.studies.statistics import mean_interval, share_interval
+
+    rows = []
+    for kind in (*kinds, ALL):
+        of = [r for r in results if kind in (ALL, r.kind)]
+        there = [r.time_s for r in of if r.outcome == "goal"]
+        rows.append(
+            {
+                "class": kind,
+                "worlds": len(of),
+                "success": _numbers(share_interval(len(there), len(of))),
+                "collisions": _numbers(share_interval(sum(r.outcome == "collision" for r in of), len(of))),
+                "time_s": _numbers(mean_interval(there)),
+                "clearance_m": _numbers(mean_interval([r.clearance_m for r in of])),
+                "turning_rad_s2": _numbers(mean_interval([r.turning for r in of])),
+            }
+        )
+    return rows
+
+
+def _numbers(interval: Interval) -> list[float | None]:
+    """Value, low end and high end; None: not known."""
+    return [None if number != number else number for number in interval[:3]]
+
+
+def _print(tables: dict[str, dict[str, Any]]) -> None:
+    rows = []
+    for name, table in tables.items():
+        for row in table["rows"]:
+            shares = [_shown(row[key], 100.0, 0) for key in ("success", "collisions")]
+            means = [
+                _shown(row[key], 1.0, digits)
+                for key, digits in (("time_s", 1), ("clearance_m", 2), ("turning_rad_s2", 2))
+            ]
+            rows.append((name, row["class"], str(row["worlds"]), *shares, *means))
+    print_table(
+        ("policy", "class", "worlds", "success, %", "collisions, %", "time, s", "clearance, m", "turning, rad/s²"), rows
+    )
+    for name, table in tables.items():
+        click.echo(f"{name}: digest {table['digest']}")
+
+
+def _shown(numbers: Sequence[float | None], factor: float, digits: int) -> str:
+    """A value with its interval."""
+    value, low, high = numbers
+    if value is None:
+        return "-"
+    if low is None or high is None:
+        return f"{factor * value:.{digits}f}"
+    return f"{factor * value:.{digits}f} ({factor * low:.{digits}f}-{factor * high:.{digits}f})"

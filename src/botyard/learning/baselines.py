@@ -1,0 +1,152 @@
+"""Policies of the benchmark that learn nothing: straight to the goal, and published methods (`botyard.navigation`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard import elementwise
+from botyard.geometry import IDENTITY
+from botyard.learning.benchmark import Setup
+from botyard.learning.tasks.base import F4, F8
+from botyard.learning.tasks.robots import WALKER_RADIUS_M
+from botyard.navigation import crowds, local
+
+SAFETY_M: Final = 0.1
+"""What is kept free around the robot, m."""
+TURN_GAIN: Final = 2.0
+"""Turn rate per angle of the direction, 1/s."""
+APPROACH_S: Final = 1.0
+"""Nearer to its goal than what it goes in this time, the robot slows down, s."""
+
+
+class Baseline(ABC):
+    """What all of them have in common: they read observations, and give velocities.
+
+    Parameters
+    ----------
+    setup : Setup
+        The worlds.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+
+    @abstractmethod
+    def act(self, observations: F4) -> NDArray[Any]:
+        """See `botyard.learning.benchmark.Policy`."""
+
+    def ranges(self, observations: F4) -> F8:
+        """Ranges of the lidar, (n, r), m."""
+        return observations[:, : len(self.setup.angles)].astype(np.float64) * self.setup.range_max
+
+    def goal(self, observations: F4) -> F8:
+        """The goal in the frame of the robot, (n, 2), m; one that is farther away than it can be observed is that far away."""
+        r = len(self.setup.angles)
+        own = observations[:, r : r + 3].astype(np.float64)
+        return own[:, 1:] * (own[:, :1] * self.setup.far)
+
+    def velocities(self, observations: F4) -> F8:
+        """Present velocities, (n, 2), m/s and rad/s."""
+        r = len(self.setup.angles)
+        return observations[:, r + 3 : r + 5].astype(np.float64) * [self.setup.max_v, self.setup.max_w]
+
+    def actions(self, v: F8, w: F8) -> F8:
+        """Actions of velocities."""
+        return np.stack([v / self.setup.max_v, w / self.setup.max_w], axis=1)
+
+    def points(self, observations: F4) -> F8:
+        """What the lidar sees, (n, r, 2), m."""
+        s = self.setup
+        return local.points_of(self.ranges(observations), s.angles, IDENTITY, 0.999 * s.range_max)
+
+
+class Straight(Baseline):
+    """Straight to the goal, whatever is in between."""
+
+    def act(self, observations: F4) -> NDArray[Any]:
+        """See `botyard.learning.benchmark.Policy`."""
+        goal, s = self.goal(observations), self.setup
+        bearing = elementwise.atan2(goal[:, 1], goal[:, 0])
+        ahead = np.maximum(elementwise.cos(bearing), 0.0)
+        w = np.clip(TURN_GAIN * bearing, -s.max_w, s.max_w)
+        return self.actions(s.max_v * ahead * ahead, w)
+
+
+class DynamicWindow(Baseline):
+    """The dynamic window approach (Fox, Burgard, Thrun 1997), with the paper's weights."""
+
+    ACCEL: Final = (1.0, 4.0)
+    """Accelerations that it reckons with, m/s² and rad/s²; the robot has no limits."""
+
+    def act(self, observations: F4) -> NDArray[Any]:
+        """See `botyard.learning.benchmark.Policy`."""
+        s = self.setup
+        found = local.dynamic_window(
+            self.points(observations), self.goal(observations), self.velocities(observations), dt=s.dt,
+            radius=s.radius + SAFETY_M, max_v=s.max_v, max_w=s.max_w, accel=self.ACCEL, brake=self.ACCEL,
+        )  # fmt: skip
+        return self.actions(found[:, 0], found[:, 1])
+
+
+class FieldHistogram(Baseline):
+    """VFH+ (Ulrich, Borenstein 1998), with the paper's weights. Its heading is the sum of its turns."""
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._memory = local.Histograms(setup.worlds)
+        self._heading: F8 = np.zeros(setup.worlds)
+
+    def act(self, observations: F4) -> NDArray[Any]:
+        """See `botyard.learning.benchmark.Policy`."""
+        s, goal, now = self.setup, self.goal(observations), self.velocities(observations)
+        self._heading = self._heading + now[:, 1] * s.dt
+        away = np.sqrt(goal[:, 0] * goal[:, 0] + goal[:, 1] * goal[:, 1])
+        found = local.vector_field_histogram(
+            local.before(self.points(observations), away + s.radius), elementwise.atan2(goal[:, 1], goal[:, 0]),
+            self._heading, self._memory, radius=s.radius + SAFETY_M, turn_radius=np.abs(now[:, 0]) / s.max_w, window=2.0,
+        )  # fmt: skip
+        v, w = local.histogram_velocities(found, np.minimum(s.max_v, away / APPROACH_S), s.max_w)
+        return self.actions(v, w)
+
+
+class Orca(Baseline):
+    """Optimal reciprocal collision avoidance (van den Berg et al. 2011). It knows the walls, and where everybody is: no robot would."""
+
+    HORIZON_S: Final = 2.0
+    WALL_HORIZON_S: Final = 0.5
+
+    def act(self, observations: F4) -> NDArray[Any]:
+        """See `botyard.learning.benchmark.Policy`."""
+        s = self.setup
+        w, n = s.truth, s.worlds
+        bodies = w.pose.shape[1]
+        ahead = np.zeros((n, bodies))
+        ahead[:, 0] = crowds.AHEAD_SHARE * s.radius
+        radius = np.full((n, bodies), WALKER_RADIUS_M)
+        radius[:, 0] = s.radius + ahead[:, 0] + SAFETY_M
+        position, velocity = crowds.discs(w.pose, w.vel, ahead)
+        to = s.goals - position[:, 0]
+        away = np.maximum(np.sqrt(to[:, 0] * to[:, 0] + to[:, 1] * to[:, 1]), 1e-9)
+        preferred = to * (np.minimum(s.max_v, away / APPROACH_S) / away)[:, None]
+        found = crowds.orca(
+            position, velocity, radius, preferred, np.full(n, s.max_v), dt=s.dt, horizon=self.HORIZON_S,
+            wall_horizon=self.WALL_HORIZON_S, walls=w.near_walls(position[:, :1], reach=3.0, count=8)[:, 0],
+            chosen=np.stack([np.arange(n), np.zeros(n, np.int64)], axis=1),
+        )  # fmt: skip
+        own = crowds.commands(found, w.pose[:, 0, 2], ahead[:, 0], np.full(n, s.max_w), s.dt)
+        return self.actions(own[:, 0], own[:, 2])
+
+
+BASELINES: Final[dict[str, type[Baseline]]] = {
+    "straight": Straight,
+    "dwa": DynamicWindow,
+    "vfh": FieldHistogram,
+    "orca": Orca,
+}
+"""By the names that the command line has for them."""
+
+__all__ = ["BASELINES", "Baseline", "DynamicWindow", "FieldHistogram", "Orca", "Straight"]

@@ -1,0 +1,34 @@
+"""Distances from walls, as arrays."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+F8 = NDArray[np.float64]
+
+
+def distances_to(walls: F8, places: F8) -> F8:
+    """Distances of places from the nearest of their walls, (…), m; infinite without walls.
+
+    Parameters
+    ----------
+    walls : (…, w, 4) float64
+        Ends of walls, m, as of `Worlds.near_walls`; NaN: there are no more.
+    places : (…, 2) float64
+        m.
+    """
+    ax, ay = walls[..., 0], walls[..., 1]
+    ex, ey = walls[..., 2] - ax, walls[..., 3] - ay
+    dx, dy = places[..., None, 0] - ax, places[..., None, 1] - ay
+    length2 = ex * ex + ey * ey
+    along = np.clip((dx * ex + dy * ey) / np.where(length2 > 0.0, length2, 1.0), 0.0, 1.0)
+    x, y = dx - along * ex, dy - along * ey
+    away = np.sqrt(x * x + y * y)
+    nearest: F8 = np.where(np.isnan(away), math.inf, away).min(axis=-1)
+    return nearest
+
+
+__all__ = ["distances_to"]
