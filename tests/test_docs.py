@@ -320,7 +320,7 @@ def test_every_file_of_the_checkout_that_a_page_for_users_names_is_there() -> No
         assert not missing, (page, missing)
 
 
-ELSEWHERE = {"models", "maps", "discover", "convert", "doctor", "study", "traffic", "--help"}
+ELSEWHERE = {"bench", "models", "maps", "discover", "convert", "doctor", "study", "traffic", "--help"}
 """What follows `botyard` where no robots are simulated."""
 
 
