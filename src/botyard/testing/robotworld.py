@@ -121,6 +121,8 @@ class RobotWorld:
     host: Final = "127.0.0.1"
 
     def __init__(self, settings: Settings, folder: Path) -> None:
+        if settings.speed != math.inf:
+            arguments.number(settings.speed, "speed", low=0.0, above=True)
         self.settings, self._folder = settings, folder
         self.sim = self._made()
         self.programs: list[Program] = []
@@ -140,7 +142,12 @@ class RobotWorld:
             sim = Simulation(seed=s.seed)
         else:
             sim = Simulation.load(s.map, seed=s.seed)
-        robots: Mapping[str, Any] = s.robots if isinstance(s.robots, Mapping) else dict.fromkeys(s.robots, "p3dx")
+        names = (
+            {}
+            if isinstance(s.robots, Mapping)
+            else dict.fromkeys(arguments.several(s.robots, "robots", "names"), "p3dx")
+        )
+        robots: Mapping[str, Any] = s.robots if isinstance(s.robots, Mapping) else names
         for name, what in robots.items():
             model, pose = what if isinstance(what, tuple) and len(what) == 2 else (what, None)
             sim.add_robot(model, name, pose=pose)
@@ -310,6 +317,8 @@ class RobotWorld:
         ------
         Failure
             The condition did not hold in time, something that is demanded did not hold, or a program has ended with an error.
+        UnknownNameError
+            `no_contact` names a robot that is not there.
         """
         deadline = arguments.number(deadline, "deadline", low=0.0, above=True, unit="s")
         run = _Run(self._scenery, condition, deadline, self._guarded(no_contact), clearance, always)
@@ -350,7 +359,11 @@ class RobotWorld:
             return []
         if names is True:
             return list(self.sim.robots)
-        return [names] if isinstance(names, str) else list(names)
+        found = [names] if isinstance(names, str) else list(names)
+        for name in found:
+            if name not in self.sim.robots:  # it would never touch anything
+                raise arguments.unknown(name, self.sim.robots, "robot")
+        return found
 
     def _look_after_programs(self) -> None:
         for program in self.programs:
