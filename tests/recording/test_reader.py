@@ -185,6 +185,14 @@ def test_looking_for_what_is_whole_ends(path: Path, monkeypatch: pytest.MonkeyPa
 NPM = Path(__file__).parent.parent / "ros" / "npm"
 
 
+def foxglove(path: Path, *how: str) -> Any:
+    done = subprocess.run(
+        ["node", str(NPM / "mcap_read.mjs"), str(path), *how], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
 @pytest.mark.peer
 def test_foxgloves_reader_finds_the_same(tmp_path: Path) -> None:
     if shutil.which("node") is None or not (NPM / "node_modules" / "@mcap" / "core").exists():
@@ -196,11 +204,7 @@ def test_foxgloves_reader_finds_the_same(tmp_path: Path) -> None:
         for k in range(40):
             sim.robots["ann"].command(v=0.01 * k)
             sim.step()
-    done = subprocess.run(
-        ["node", str(NPM / "mcap_read.mjs"), str(path)], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert not done.returncode, done.stderr
-    theirs = json.loads(done.stdout)
+    theirs = foxglove(path)
     counts, last = Counter[str](), dict[str, list[Any]]()
     with Reader(path) as ours:
         for one in ours.messages():
@@ -210,3 +214,8 @@ def test_foxgloves_reader_finds_the_same(tmp_path: Path) -> None:
     assert theirs["indexed"] == theirs["streamed"] == counts and theirs["last"] == last and theirs["done"]
     assert set(theirs["attachments"]) == {one.name for one in ours.attachments}
     assert [m["seed"] for m in theirs["metadata"]] == ["3"]
+    path.write_bytes(path.read_bytes()[: ours.chunks[-1].at + 1000])  # as after kill -9
+    with Reader(path) as ours:
+        counts = Counter(one.channel.topic for one in ours.messages())
+    theirs = foxglove(path, "stream")
+    assert theirs["streamed"] == counts and not theirs["done"]

@@ -19,7 +19,7 @@ from botyard.errors import RecordingError
 from botyard.formats.budget import Budget
 from botyard.geometry import Pose
 from botyard.model.world import Program
-from botyard.recording import frames, own
+from botyard.recording import checks, frames, own
 from botyard.recording.codec import encode_entry
 from botyard.recording.mcap import Attachment
 from botyard.recording.output import Output, Start
@@ -84,6 +84,7 @@ POKES: dict[str, tuple[Callable[[Simulation], object], str, str]] = {
     "limits": (lambda sim: sim.engine.state.max_vel.__setitem__((0, 0), 0.125), "a", "max_vel.x: recorded 0.125"),
     "mask": (lambda sim: sim.engine.state.mask.__setitem__(3, 0), "c", "mask: recorded 0, now "),
     "pose": (lambda sim: sim.engine.state.pose.__setitem__((3, 1), -3.5), "d", "pose.y"),
+    "speed": (lambda sim: sim.engine.state.vel.__setitem__((0, 0), 0.25), "a", "a: pose.x: recorded "),
     "minus zero": (
         lambda sim: sim.engine.state.demand.__setitem__((0, 0), -0.0),
         "a",
@@ -115,15 +116,52 @@ def test_what_passes_the_journal_by_is_named(what: str, tmp_path: Path) -> None:
         poke = lambda sim: sim.engine.state.mask.__setitem__(sim.engine.rows["c"], 0)  # noqa: E731
     elif what == "pose":
         poke = lambda sim: sim.engine.state.pose.__setitem__((sim.engine.rows["d"], 1), -3.5)  # noqa: E731
-    elif what in ("limits", "minus zero"):
-        column, value = ("max_vel", 0.125) if what == "limits" else ("demand", -0.0)
+    elif what in ("limits", "speed", "minus zero"):
+        column, value = {"limits": ("max_vel", 0.125), "speed": ("vel", 0.25), "minus zero": ("demand", -0.0)}[what]
         poke = lambda sim: getattr(sim.engine.state, column).__setitem__((sim.engine.rows["a"], 0), value)  # noqa: E731
     recorded(tmp_path / "run.mcap", act)
     found = resimulate(tmp_path / "run.mcap").divergence
     assert found is not None
-    assert (found.after, found.tick) == ((10, 20) if what != "removed" else (10, 13))
+    assert (found.after, found.tick) == {"removed": (10, 13), "pose": (13, 14), "speed": (13, 14)}.get(what, (10, 20))
+    assert found.at == (13 if what == "removed" else 20)
     assert found.found[0].body == whose, str(found)
+    assert found.bodies == ((whose,) if found.tick == 14 else ())
     assert said in str(found)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_first_step_and_its_poses_are_named(several: bool, tmp_path: Path) -> None:
+    poses = dict[int, Any]()
+
+    def act(sim: Simulation) -> None:
+        for name in "ab":
+            sim.robots[name].command(v=0.2, w=0.3)
+        sim.after_step(lambda snapshot: poses.__setitem__(snapshot.tick, snapshot.state.pose.copy()))
+        sim.step(23)
+        rows = [sim.engine.rows[name] for name in ("ab" if several else "a")]
+        sim.engine.state.pose[rows, 2] += 1e-12
+        sim.step(12)
+
+    sim = recorded(tmp_path / "run.mcap", act)
+    found = resimulate(tmp_path / "run.mcap").divergence
+    assert found is not None and (found.after, found.tick, found.at) == (23, 24, 30)
+    if several:
+        assert found.bodies == ("a", "b") and not found.first
+        assert str(found).startswith("between tick 23 and tick 24: a, b: pose; at tick 30: a: pose.")
+        return
+    pose = dict(zip(("pose.x", "pose.y", "pose.a"), poses[24][sim.engine.rows["a"]].tolist(), strict=True))
+    assert found.first and {one.column: one.recorded for one in found.first}.items() <= pose.items()
+    assert all(one.body == "a" and one.again != one.recorded for one in found.first)
+    assert str(found).startswith(f"between tick 23 and tick 24: {found.first[0]}")
+
+
+def test_what_changes_in_the_moment_in_which_a_step_has_ended_is_no_difference(tmp_path: Path) -> None:
+    """A listener that comes before the recorder removes a robot: the recorder sees other poses than the step has left."""
+    sim = world()
+    sim.after_step(lambda snapshot: sim.remove_robot("c") if snapshot.tick == 7 else None)
+    recorded(tmp_path / "run.mcap", lambda sim: sim.step(20), sim)
+    proof = resimulate(tmp_path / "run.mcap")
+    assert proof.divergence is None and proof.checks == 19, str(proof.divergence)
 
 
 def test_the_command_line_says_it_by_its_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,7 +177,7 @@ def test_the_command_line_says_it_by_its_status(tmp_path: Path, capsys: pytest.C
     bad.write_bytes(good.read_bytes()[:200] + b"x" + good.read_bytes()[201:])
     code, out, err = call("replay", str(good), "--resimulate", capsys=capsys)
     assert (code, err) == (0, "") and out.startswith(
-        "equal: 20 steps, 0 changes; 5 digests and 5 states compared (tick 0 to 20"
+        "equal: 20 steps, 0 changes; 5 digests, 5 states and poses of 20 steps compared (tick 0 to 20"
     ), out
     code, out, err = call("replay", str(other), "--resimulate", capsys=capsys)
     assert code == 1
@@ -215,7 +253,7 @@ def crafted(
     output = Output(path, None, force=True)
     kinds = {
         topic: output.channel(topic, "x", "x", lambda: ("", b""))
-        for topic in (own.STATES, own.JOURNAL, own.DIGESTS, own.EVENTS)
+        for topic in (own.STATES, own.JOURNAL, own.CHECKS, own.DIGESTS, own.EVENTS)
     }
     output.begin(
         Start(
@@ -258,6 +296,11 @@ MADE_UP: dict[str, tuple[list[tuple[str, bytes]], str]] = {
     "no entry": ([(own.JOURNAL, own.pack_bytes(b"\x91" * 1000))], "a change cannot be read"),
     "no digest": ([(own.DIGESTS, b"[" * 100_000)], "a digest"),
     "no message of ROS": ([(own.STATES, b"K")], "expected a std_msgs/UInt8MultiArray"),
+    "no checks": ([(own.CHECKS, own.pack_bytes(b"\1" * 30))], "checks of poses: expected as many bytes as they announce"),
+    "checks of a far step": (
+        [(own.CHECKS, own.pack_bytes(next(checks.encode([10**12], [np.zeros((1, 3))]))))],
+        "expected the next record within 36000 steps",
+    ),
     "no event": ([(own.EVENTS, own.pack_json({}))], "a event"),
     "no state": ([(own.STATES, own.pack_bytes(b"Kbotyard"))], "a state: "),
     "a delta to nothing": ([(own.STATES, own.pack_bytes(b"D" + b"\0" * 40))], "a state: "),

@@ -208,7 +208,8 @@ def _resimulate(path: str, budget: Budget) -> int:
         click.echo(shown(str(proof.divergence), 1000))
         return ExitCode.PEER
     click.echo(
-        f"equal: {proof.steps} steps, {proof.changes} changes; {proof.digests} digests and {proof.states} states compared "
+        f"equal: {proof.steps} steps, {proof.changes} changes; {proof.digests} digests, {proof.states} states "
+        f"and poses of {proof.checks} steps compared "
         f"(tick {proof.begin} to {proof.end}, {time.monotonic() - began:.1f} s)"
     )
     return 0

@@ -33,6 +33,8 @@ PROFILE: Final = "ros2"
 LIBRARY: Final = f"botyard {__version__}. {MARK}."
 """The mark says that the file may be replaced, see `botyard.safefile`."""
 MAX_PARTS: Final = 100_000
+STATES_PER_KEYFRAME: Final = 10
+"""A state of so many is written whole: what is damaged costs no more than the states until the next whole one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,9 +293,12 @@ class Output:
         self.message(channel, time_ns, data)
 
     def state(self, channel: int, time_ns: int, state: bytes) -> None:
-        """Write a state of the world, as a delta to the last one where that is shorter."""
-        self.message(channel, time_ns, pack_bytes(frames.encode(state, self._state)))
+        """Write a state of the world, as a delta to the last one where that is shorter, or whole if it is time for that."""
+        before = self._state if self._states % STATES_PER_KEYFRAME else None
+        frame = frames.encode(state, before)
+        self._states = 1 if frames.is_keyframe(frame) else self._states + 1
         self._state = state
+        self.message(channel, time_ns, pack_bytes(frame))
 
     # -- files and segments
 

@@ -1,7 +1,7 @@
 """The channels of a recording that are botyard's own, beside the topics of the robots.
 
 Their messages are ROS messages, too, because readers of ROS recordings open no file that has others: JSON is in a std_msgs/String, what
-`botyard.recording.codec` and `frames` have the layout of is the data of a std_msgs/UInt8MultiArray.
+`botyard.recording.codec`, `frames` and `checks` have the layout of is the data of a std_msgs/UInt8MultiArray.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ STATES, JOURNAL = "/botyard/states", "/botyard/journal"
 """States of the world (`botyard.recording.frames`), and changes from outside (`botyard.recording.codec.encode_entry`)."""
 DIGESTS, EVENTS = "/botyard/digests", "/botyard/events"
 """JSON, see `botyard.recording.recorder`."""
+CHECKS: Final = "/botyard/checks"
+"""Checks of the poses of every step (`botyard.recording.checks`)."""
 PACKETS: Final = "/botyard/packets"
 """JSON, see there, too."""
 TYPES: Final[Mapping[str, str]] = {
     STATES: "std_msgs/UInt8MultiArray",
     JOURNAL: "std_msgs/UInt8MultiArray",
+    CHECKS: "std_msgs/UInt8MultiArray",
     DIGESTS: "std_msgs/String",
     EVENTS: "std_msgs/String",
     PACKETS: "std_msgs/String",
@@ -66,6 +69,7 @@ def unpack_json(message: bytes) -> dict[str, Any]:
 
 
 __all__ = [
+    "CHECKS",
     "DIGESTS",
     "EVENTS",
     "JOURNAL",

@@ -22,10 +22,11 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.world import PlacedRobot, World
 from botyard.names import shown
-from botyard.recording import frames
+from botyard.recording import checks, frames
+from botyard.recording.checks import Apart, Kept
 from botyard.recording.codec import Model, Setup, decode_entry, decode_model, decode_scene, decode_setup
 from botyard.recording.comparing import Difference, differences, roster_of, state_digest, tick_of
-from botyard.recording.own import DIGESTS, EVENTS, JOURNAL, STATES, unpack_bytes, unpack_json
+from botyard.recording.own import CHECKS, DIGESTS, EVENTS, JOURNAL, STATES, unpack_bytes, unpack_json
 from botyard.recording.reader import Message, Reader
 from botyard.sim.journal import AddRobots, Entry, ReplaceScene, acting
 from botyard.sim.resimulation import apply
@@ -34,6 +35,8 @@ from botyard.version import __version__
 
 MAX_GAP_S: Final = 3600.0
 """Longest simulated time between two records of a run, s; the recorder writes one every second."""
+MAX_NAMED: Final = 3
+"""Bodies that the text of a difference names."""
 MAX_DIFFERENCES: Final = 20
 """Differences of a state that are kept; all are counted."""
 Progress = Callable[[int], None]
@@ -78,31 +81,45 @@ class Divergence:
     ----------
     after, tick : int
         Steps done at the last record that came out the same, and at this one.
+    first : tuple of Difference
+        The pose of the first robot whose pose differs, if a check told that this is the step and the robot.
+    bodies : tuple of str
+        All whose poses differ in that step; at most `MAX_DIFFERENCES`.
+    at : int
+        Steps done at the first state from there on, with which all values were compared.
     found : tuple of Difference
-        What differs, at most `MAX_DIFFERENCES`; empty: the recording holds a digest there, but no state.
+        What differs in that one, at most `MAX_DIFFERENCES`; empty: the recording has none.
     count : int
-        How many values differ.
+        How many values differ in it.
     lost : mapping of str to int
         What the recorder had left out until then.
     """
 
     after: int
     tick: int
+    first: tuple[Difference, ...] = ()
+    bodies: tuple[str, ...] = ()
+    at: int = -1
     found: tuple[Difference, ...] = ()
     count: int = 0
     lost: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         when = f"tick {self.tick}" if self.after == self.tick else f"between tick {self.after} and tick {self.tick}"
-        if not self.found:
+        parts = [", ".join(map(str, self.first))] if self.first else []
+        if self.bodies and not self.first:
+            parts = [f"{', '.join(self.bodies[:MAX_NAMED])}{' and others' if self.bodies[MAX_NAMED:] else ''}: pose"]
+        if self.found:
+            more = f" ({self.count - 1} more values differ)" if self.count > 1 else ""
+            parts.append(f"{f'at tick {self.at}: ' if parts else ''}{self.found[0]}{more}")
+        if not parts:
             return f"{when}: another digest than recorded; which value differs is not in the recording"
-        more = f" ({self.count - 1} more values differ)" if self.count > 1 else ""
         lost = (
             f"; the recorder had to leave out {', '.join(f'{n} {what}' for what, n in self.lost.items())}"
             if self.lost
             else ""
         )
-        return f"{when}: {self.found[0]}{more}{lost}"
+        return f"{when}: {'; '.join(parts)}{lost}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,8 +130,8 @@ class Proof:
     ----------
     begin, end : int
         Steps done at its beginning and at its end.
-    steps, changes, digests, states : int
-        Steps done again, changes done again, and digests and states that were compared.
+    steps, changes, digests, states, checks : int
+        Steps done again, changes done again, and digests, states, and checks of the poses of a step that were compared.
     divergence : Divergence or None
         The first difference; None: all is the same.
     notes : list of str
@@ -127,6 +144,7 @@ class Proof:
     changes: int = 0
     digests: int = 0
     states: int = 0
+    checks: int = 0
     divergence: Divergence | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -155,7 +173,7 @@ def resimulate(path: str | PathLike[str], budget: Budget = Budget(), progress: P
         else:
             file.verify()
         known = len(file.problems)
-        records = file.messages((STATES, JOURNAL, DIGESTS, EVENTS))
+        records = file.messages((STATES, JOURNAL, CHECKS, DIGESTS, EVENTS))
         first = first_state(file, records)
         start = beginning(file, first, budget)
         try:
@@ -259,6 +277,7 @@ class _Run:
         self.proof = Proof(begin=self.sim.tick, end=self.sim.tick, states=1)
         self._path, self._budget = path, budget
         self._state: bytes | None = first
+        self._kept = Kept(self.sim.engine.clock.step_us)
         self._same = self.sim.tick
         self._suspect: Divergence | None = None
         self._lost: dict[str, int] = {}
@@ -273,6 +292,9 @@ class _Run:
             except RecordingError as error:
                 self._fail("a change cannot be read", error)
             self._apply(entry)
+            return True
+        if topic == CHECKS:
+            self._check(data)
             return True
         if topic == DIGESTS:
             return self._compare_digest(self._decoded(data, Digest))
@@ -302,6 +324,7 @@ class _Run:
             )
         while sim.tick < tick:
             sim.engine.step()
+            self._kept.add(sim.tick, sim.engine.state.pose, sim.engine.rows)
             self.proof.steps += 1
         self.proof.end = sim.tick
         return sim.tick == tick
@@ -328,6 +351,22 @@ class _Run:
             self._fail(f"{what} cannot be done again", error)
         self.proof.changes += 1
 
+    def _check(self, data: bytes) -> None:
+        """Compare the poses of the last steps: go on until the next state, which says more."""
+        try:
+            check = checks.decode(unpack_bytes(data))
+        except RecordingError as error:
+            self._fail("checks of poses", error)
+        self._step_to(check.ticks[-1])
+        found = self._kept.compare(check)
+        self.proof.checks = self._kept.compared
+        if found is not None and self._suspect is None:
+            after = self._same if found.after is None else max(self._same, found.after)
+            bodies = found.bodies[:MAX_DIFFERENCES]
+            self._suspect = Divergence(
+                after=after, tick=found.tick, first=_first(found), bodies=bodies, lost=self._lost
+            )
+
     def _compare_digest(self, said: Digest) -> bool:
         if not self._step_to(said.tick):
             return self._differs(said.tick)
@@ -346,12 +385,11 @@ class _Run:
             found = list(itertools.islice(differences(self.sim, state, self._budget), 100_000))
         except (StateError, RecordingError) as error:
             self._fail("a state", error)
-        after = self._same if self._suspect is None else self._suspect.after
-        if not found:  # the state came out again, but the digest before it did not
+        suspect = self._suspect or Divergence(after=self._same, tick=tick)
+        if not found and not suspect.bodies:  # the state came out again, but the digest before it did not
             found = [Difference("", "digest", "another one", f"{self.sim.digest():016x}")]
-        tick = tick if self._suspect is None else self._suspect.tick
-        self.proof.divergence = Divergence(
-            after=after, tick=tick, found=tuple(found[:MAX_DIFFERENCES]), count=len(found), lost=self._lost
+        self.proof.divergence = replace(
+            suspect, at=tick, found=tuple(found[:MAX_DIFFERENCES]), count=len(found), lost=self._lost
         )
         return False
 
@@ -373,6 +411,18 @@ class _Run:
         if self.proof.divergence is None:
             self.proof.divergence = self._suspect
         return self.proof
+
+
+def _first(found: Apart) -> tuple[Difference, ...]:
+    """Where the recorded pose of the only body that is elsewhere differs from that of now."""
+    if found.recorded is None or found.again is None:
+        return ()
+    axes = zip("xya", found.recorded, found.again, strict=True)
+    return tuple(
+        Difference(found.bodies[0], f"pose.{axis}", one.item(), other.item())
+        for axis, one, other in axes
+        if one.tobytes() != other.tobytes()
+    )
 
 
 def _reason(error: Exception) -> str:

@@ -7,6 +7,8 @@ A `Recorder` listens to steps, to the journal and to the log. In the thread of t
     States of the world, see `botyard.recording.frames`: the first one stands before everything else.
 `/botyard/journal`
     Changes of the world from outside, see `botyard.recording.codec`.
+`/botyard/checks`
+    Checks of the poses of every step, see `botyard.recording.checks`.
 `/botyard/digests`
     JSON: steps done (``tick``), `Simulation.digest` as hexadecimal digits (``digest``), number of the last change before it (``order``, see
     `botyard.sim.journal.Entry`; 0: none), wall time (``wall``, s since the epoch).
@@ -39,6 +41,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from botyard import arguments
 from botyard.engine.commands import SetVelocity
@@ -47,13 +50,13 @@ from botyard.errors import ArgumentError, NotNowError, StateError
 from botyard.formats.budget import Budget
 from botyard.names import is_name
 from botyard.protocols.ros_messages.types import types
-from botyard.recording import codec
+from botyard.recording import checks, codec
 from botyard.recording.codec import Driven, encode_driven
 from botyard.recording.comparing import state_digest
 from botyard.recording.mcap import Attachment
 from botyard.recording.output import Output, Ring, Start
-from botyard.recording.own import DIGESTS, EVENTS, JOURNAL, PACKETS, STATES, TYPES, pack_bytes, pack_json
-from botyard.recording.samples import Selection, Watcher
+from botyard.recording.own import CHECKS, DIGESTS, EVENTS, JOURNAL, PACKETS, STATES, TYPES, pack_bytes, pack_json
+from botyard.recording.samples import Sample, Selection, Watcher
 from botyard.recording.scribe import Scribe
 from botyard.recording.stalls import Stalled, Stalls
 from botyard.recording.writer import Work, Writer
@@ -167,6 +170,9 @@ class Recorder:
         self._part_us = self._last_us
         self._wants_part = ""
         self._order = 0
+        self._poses: list[tuple[int, NDArray[np.float64]]] = []
+        self._check_every = checks.every(sim.engine.clock.step_us)
+        self._changed_at = -1
         self._commands: list[Entry | Driven] = []
         self._commanded: tuple[int, Mapping[str, int]] = 0, {}
         self._stalls = Stalls(sim)
@@ -333,6 +339,7 @@ class Recorder:
 
     def _begin_part(self, why: str) -> None:
         """Begin a file or a segment."""
+        self._put_checks()
         start, said = self._start(), self._digest()
         size = len(start.state or b"") + sum(len(a.data) for a in start.attachments)
 
@@ -374,17 +381,21 @@ class Recorder:
         self._last_us = time_us
         if self._wants_part or self._is_over(time_us):
             self._begin_part(self._wants_part)
+        poses = None
         if time_us >= self._next_sample:
             period = self._choices.selection.shortest_us
             self._next_sample = 0 if not period else (time_us // period + 1) * period
-            self._put_sample()
+            poses = self._put_sample().columns.pose
+        tick = snapshot.tick
+        if not tick % self._check_every and tick != self._changed_at:
+            self._poses.append((tick, snapshot.state.pose.copy() if poses is None else poses))
         if time_us >= self._next_state:
             self._next_state = time_us + STATE_PERIOD_US
             self._put_state()
         self._look_for_stalls(snapshot)
         self._report_losses()
 
-    def _put_sample(self) -> None:
+    def _put_sample(self) -> Sample:
         watcher, scribe = self._watcher, self._scribe
         sample = watcher.sample()
 
@@ -393,13 +404,29 @@ class Recorder:
             watcher.release(sample)
 
         self._put("samples", sample.size, work)
+        return sample
 
     def _digest(self) -> bytes:
         """The message about the present state."""
         sim = self._sim
         return _said(sim.tick, sim.digest(), self._order, time.time())
 
+    def _put_checks(self) -> None:
+        """Write the checks of the steps since the last time."""
+        if not self._poses:
+            return
+        found, self._poses = self._poses, []
+        ticks, poses = [tick for tick, _ in found], [pose for _, pose in found]
+        time_ns, channel = self._last_us * 1000, self._channels[CHECKS]
+
+        def work(output: Output) -> None:
+            for data in checks.encode(ticks, poses):
+                output.message(channel, time_ns, pack_bytes(data))
+
+        self._put("checks", sum(pose.nbytes for pose in poses), work, vital=True)
+
     def _put_state(self) -> None:
+        self._put_checks()
         sim = self._sim
         time_ns, tick, order, wall = sim.snapshot.time_us * 1000, sim.tick, self._order, time.time()
         try:
@@ -439,8 +466,11 @@ class Recorder:
             if len(commands) >= COMMANDS_TOGETHER:
                 self._put_commands()
             return
-        # of a restored state, the snapshot is there already
-        time_us = self._last_us if isinstance(change, JUMPS) else self._sim.snapshot.time_us
+        time_us = self._sim.snapshot.time_us
+        if isinstance(change, JUMPS):
+            time_us = self._last_us  # the snapshot is already that of the other state
+            self._put_checks()
+        self._changed_at = entry.tick  # the poses of this step may no longer be those with which it ended
         # encoded now: what it refers to may change
         data, channel = pack_bytes(codec.encode_entry(entry)), self._channels[JOURNAL]
         if not self._put(
@@ -483,7 +513,7 @@ class Recorder:
         self._writer.put("lines", LINE_BYTES, lambda output: self._scribe.line(level, text, time_us, output))
 
     def _look_for_stalls(self, snapshot: Snapshot) -> None:
-        stalled = self._stalls.look(snapshot)
+        stalled = self._stalls.look()
         if stalled is not None:
             if (
                 self._choices.on_stall

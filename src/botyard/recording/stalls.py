@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from botyard.engine.snapshot import Snapshot
 from botyard.sim.simulation import Simulation
 
 
@@ -49,9 +48,10 @@ class Stalls:
         self._robots: frozenset[str] = frozenset()
         self._before = b""
 
-    def look(self, snapshot: Snapshot) -> Stalled | None:
+    def look(self) -> Stalled | None:
         """What has changed in this step; None: nothing, or bodies have come or gone."""
-        now, rows = snapshot.state.stall.tobytes(), self._sim.engine.rows
+        # not the snapshot that listeners are given: one before us may have removed a robot
+        now, rows = self._sim.snapshot.state.stall.tobytes(), self._sim.engine.rows
         before, self._before = self._before, now
         if rows is not self._rows:
             self._rows, self._robots = rows, frozenset(self._sim.robots)

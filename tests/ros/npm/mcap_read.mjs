@@ -1,4 +1,5 @@
 // Reads a recording with @mcap/core, the reader of Foxglove: by its index, and from its beginning to its end. Prints what it found as JSON.
+// A file that ends early has no index: `node mcap_read.mjs FILE stream` reads it from its beginning alone.
 import { McapIndexedReader, McapStreamReader } from "@mcap/core";
 import { decompress } from "fzstd";
 import { open, readFile } from "node:fs/promises";
@@ -17,17 +18,19 @@ const readable = {
 const found = { indexed: {}, streamed: {}, last: {}, attachments: [], metadata: [], chunks: 0 };
 const count = (where, topic) => { where[topic] = (where[topic] ?? 0) + 1; };
 
-const reader = await McapIndexedReader.Initialize({ readable, decompressHandlers });
-found.chunks = reader.chunkIndexes.length;
-const topics = [...reader.channelsById.values()].map((channel) => channel.topic);
-for (const topic of topics) { // one by one: that needs the index of each channel
-  for await (const message of reader.readMessages({ topics: [topic] })) {
-    count(found.indexed, topic);
-    found.last[topic] = [message.logTime.toString(), message.data.length];
+if (process.argv[3] !== "stream") {
+  const reader = await McapIndexedReader.Initialize({ readable, decompressHandlers });
+  found.chunks = reader.chunkIndexes.length;
+  const topics = [...reader.channelsById.values()].map((channel) => channel.topic);
+  for (const topic of topics) { // one by one: that needs the index of each channel
+    for await (const message of reader.readMessages({ topics: [topic] })) {
+      count(found.indexed, topic);
+      found.last[topic] = [message.logTime.toString(), message.data.length];
+    }
   }
+  for await (const one of reader.readAttachments()) found.attachments.push(one.name);
+  for await (const one of reader.readMetadata()) found.metadata.push(Object.fromEntries(one.metadata));
 }
-for await (const one of reader.readAttachments()) found.attachments.push(one.name);
-for await (const one of reader.readMetadata()) found.metadata.push(Object.fromEntries(one.metadata));
 
 const stream = new McapStreamReader({ validateCrcs: true, decompressHandlers });
 stream.append(await readFile(path));
