@@ -227,7 +227,7 @@ def test_seed(world):
 def test_the_example_runs(pytester: pytest.Pytester) -> None:
     """As its page says."""
     shutil.copytree(EXAMPLE, pytester.path / "robot_ci")
-    run(pytester, "robot_ci").assert_outcomes(passed=3)
+    run(pytester, "robot_ci/test_driver.py").assert_outcomes(passed=3)
 
 
 def test_the_package_declares_the_plug_in() -> None:

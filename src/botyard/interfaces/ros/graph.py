@@ -195,10 +195,16 @@ class RosGraph:
         handles += [transport.serve(member.node, service) for service in member.services if service.only in known]
 
     def _advertised(self, transport: Transport, offer: Offer) -> Publication:
-        return transport.advertise(offer.node, offer.topic, lambda: self._latched_message(offer), self._refresh)
+        return transport.advertise(offer.node, offer.topic, lambda: self._latched_message(offer), self._changed)
+
+    def _changed(self) -> None:
+        """A topic has got or lost a subscriber."""
+        self._stale = True
+        if self._hub.is_paused:  # no step comes that would find it, and sensors show who reads them
+            self._activate()
 
     def _refresh(self) -> None:
-        """A topic has got or lost a subscriber."""
+        """Topics have come or gone."""
         self._stale = True
 
     def _withdraw(self, member: Member, transport: Transport) -> None:

@@ -1,0 +1,30 @@
+"""The examples of tests of ROS programs run: a rospy node and a peer of ROS 2 drive a robot in worlds of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import PATIENCE
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "robot_ci"
+ALONE = 'ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && exec "$@"'
+"""A network with nothing but a loopback."""
+
+
+@pytest.mark.peer
+@pytest.mark.xdist_group("ros1")
+def test_nodes_of_ros_are_tested_as_the_example_shows(debian_ros: None, tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "robot_ci")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ROS", "CYCLONE", "BOTYARD", "PYTEST"))}
+    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "robot_ci/test_ros.py"]
+    done = subprocess.run(
+        ["unshare", "-n", "bash", "-c", ALONE, "-", *pytest_], env=kept, capture_output=True, text=True, cwd=tmp_path,
+        timeout=2 * PATIENCE, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
