@@ -11,11 +11,11 @@ from click.testing import CliRunner
 
 import botyard
 from botyard.cli.packets import command as packets
-from botyard.cli.tracefile import read_trace
 from botyard.clients.pioneer import PioneerClient
 from botyard.clients.trace import Passed, TracePlayer, trace_of
 from botyard.control import SetSpeed, StartRecording, StopRecording
 from botyard.errors import BotyardError, PeerError
+from botyard.interfaces.pioneer.tracefile import read_trace
 from botyard.protocols.pioneer.commands import C
 from botyard.protocols.pioneer.packet import command, frame
 from tests.waiting import wait

@@ -211,7 +211,7 @@ ALLOWED = {
     "studies/onray.py": "the log of its process, in the folder of the results",
     "studies/raydriver.py": "logs and recordings of runs, in the folder of the results",
     "studies/raytask.py": "what its worker has written, in a temporary folder",
-    "studies/report.py": "a drawing, in memory",
+    "pictures/reportpage.py": "a drawing, in memory",
     "studies/rows.py": "parts of tables, in the folder of the results",
     "studies/worker.py": "logs and recordings of runs, in the folder of the results",
     "testing/programs.py": "the log of a program under test, in a folder of the test's own",

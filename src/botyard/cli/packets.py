@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import click
 
-from botyard.cli.tracefile import Lost, read_trace
 from botyard.clients.trace import Passed, play, stage_before, trace_of
 from botyard.errors import CommandLineError
+from botyard.interfaces.pioneer.tracefile import Lost, read_trace
 from botyard.names import shown
 from botyard.protocols.pioneer.commands import C, P
 from botyard.protocols.pioneer.packet import Packet, Parser

@@ -1,4 +1,4 @@
-"""Maps in bags of ROS 1 and 2: the last ``nav_msgs/OccupancyGrid`` of a ``.bag``, ``.mcap`` or ``.db3``.
+"""Bags of ROS 1 and 2 (``.bag``, ``.mcap``, ``.db3``): messages of chosen types, and maps (the last ``nav_msgs/OccupancyGrid``).
 
 The library rosbags reads the containers. Their content is untrusted: messages are decoded by the definition of the ROS package, not by the
 bag's own; compressed chunks are decompressed within the budget; a database may hold tables only.
@@ -10,9 +10,9 @@ import bz2
 import contextlib
 import threading
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from botyard.errors import FormatError, MapError
 from botyard.formats.base import Source
@@ -26,6 +26,25 @@ _LOCK: Final = threading.Lock()
 """Held while the library's decompressors are replaced by bounded ones."""
 
 
+class BagMessage(NamedTuple):
+    """A message of a bag.
+
+    Attributes
+    ----------
+    topic, type : str
+        Its topic; its type, as ``nav_msgs/msg/Odometry``.
+    time_ns : int
+        When it was recorded.
+    message : object
+        Of rosbags' class.
+    """
+
+    topic: str
+    type: str
+    time_ns: int
+    message: Any
+
+
 def last_map(source: Source, meter: Meter) -> Any:
     """The message object of the last map in a bag, of rosbags' class.
 
@@ -34,35 +53,80 @@ def last_map(source: Source, meter: Meter) -> Any:
     MapError
         The bag cannot be read, or no map is in it.
     """
-    from rosbags import rosbag1, rosbag2
-    from rosbags.typesys import Stores, get_typestore
-
     path = source.beside(Path(source.name).name, "the bag")
-    first = source.suffix == ".bag"
-    try:
-        if source.suffix == ".db3":
-            _check_database(path)
-        raw = None
-        with _bounded(meter), rosbag1.Reader(path) if first else rosbag2.Reader(path) as reader:
-            connections = [c for c in reader.connections if c.msgtype == MAP_TYPE]
-            if connections:
-                for _, _, raw in reader.messages(connections):  # noqa: B007
-                    meter.add("entities", 1)
-        if raw is None:
+    last = None
+    with _readable(source.name, MapError):
+        for last in _raw_messages(path, meter, (MAP_TYPE,), MapError):  # noqa: B007
+            pass
+        if last is None:
             raise MapError("no nav_msgs/OccupancyGrid in this bag", source.name)
-        if bytes(raw[:4]) == _ZSTD:
-            raise MapError("its messages are packed one by one: unpack the bag first (ros2 bag convert)", source.name)
-        if first:
-            return get_typestore(Stores.ROS1_NOETIC).deserialize_ros1(raw, MAP_TYPE)
-        return get_typestore(Stores.LATEST).deserialize_cdr(raw, MAP_TYPE)
+        return _decoder(path)(last[3], MAP_TYPE)
+
+
+def bag_messages(path: Path, meter: Meter, types: Collection[str], error: type[FormatError]) -> Iterator[BagMessage]:
+    """The messages of some types, in the order in which they were recorded.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.bag``, ``.mcap`` or ``.db3``, or the folder of a bag of ROS 2.
+    meter : Meter
+        Counts messages as ``entities``, and ``unpacked`` bytes.
+    types : collection of str
+        Types, as ``nav_msgs/msg/Odometry``, of ROS's own packages.
+    error : class
+        Of the errors that are raised: the bag cannot be read.
+    """
+    with _readable(str(path), error):
+        decode = _decoder(path)
+        for topic, kind, time_ns, raw in _raw_messages(path, meter, types, error):
+            yield BagMessage(topic, kind, time_ns, decode(raw, kind))
+
+
+@contextlib.contextmanager
+def _readable(name: str, kind: type[FormatError]) -> Iterator[None]:
+    """Context that turns the library's exceptions into an error of a class."""
+    try:
+        yield
     except FormatError:
         raise
     except Exception as error:  # the library raises all kinds of exceptions for damaged bags
         reason = shown(error, 200) if str(error) else type(error).__name__
-        raise MapError(f"the bag cannot be read: {reason}", source.name) from None
+        raise kind(f"the bag cannot be read: {reason}", name) from None
 
 
-def _check_database(path: Path) -> None:
+def _is_first(path: Path) -> bool:
+    """Whether it is a bag of ROS 1."""
+    return path.suffix.lower() == ".bag"
+
+
+def _decoder(path: Path) -> Callable[[Any, str], Any]:
+    from rosbags.typesys import Stores, get_typestore
+
+    if _is_first(path):
+        return get_typestore(Stores.ROS1_NOETIC).deserialize_ros1
+    return get_typestore(Stores.LATEST).deserialize_cdr
+
+
+def _raw_messages(
+    path: Path, meter: Meter, types: Collection[str], error: type[FormatError]
+) -> Iterator[tuple[str, str, int, Any]]:
+    """Topic, type, time and bytes of messages. The library's exceptions go through."""
+    from rosbags import rosbag1, rosbag2
+
+    for one in path.glob("*.db3") if path.is_dir() else [path]:
+        if one.suffix.lower() == ".db3":
+            _check_database(one, error)
+    with _bounded(meter), rosbag1.Reader(path) if _is_first(path) else rosbag2.Reader(path) as reader:
+        connections = [c for c in reader.connections if c.msgtype in types]
+        for connection, time_ns, raw in reader.messages(connections) if connections else ():
+            meter.add("entities", 1)
+            if bytes(raw[:4]) == _ZSTD:
+                raise error("its messages are packed one by one: unpack the bag first (ros2 bag convert)", path)
+            yield connection.topic, connection.msgtype, time_ns, raw
+
+
+def _check_database(path: Path, error: type[FormatError]) -> None:
     """Refuse databases with views, triggers or computed columns: a bag has tables and indices only."""
     import sqlite3  # here, since few maps need it
 
@@ -71,7 +135,7 @@ def _check_database(path: Path) -> None:
     for kind, sql in rows:
         words = str(sql).upper().split()
         if kind not in ("table", "index") or "VIRTUAL" in words or "GENERATED" in words or "AS" in words:
-            raise MapError(f"the bag cannot be read: expected tables in the database, found a {shown(kind)}", path)
+            raise error(f"the bag cannot be read: expected tables in the database, found a {shown(kind)}", path)
 
 
 @contextlib.contextmanager
@@ -124,4 +188,4 @@ def _unpack(machine: Any, data: bytes, meter: Meter) -> bytes:
     return b"".join(pieces)
 
 
-__all__ = ["SUFFIXES", "last_map"]
+__all__ = ["SUFFIXES", "BagMessage", "bag_messages", "last_map"]

@@ -13,7 +13,7 @@ recording without such topics those of its states, one a second), commands those
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Final, NamedTuple
@@ -148,6 +148,35 @@ class Recording:
         with Reader(self.path, self.budget) as file:
             return _Scanner(self, laser, file).read()
 
+    def command_changes(self, robot: str) -> tuple[F8, F8]:
+        """When the velocity that a robot is commanded to have has changed, and to what. They are read now.
+
+        Returns
+        -------
+        (k,) array, (k, 3) array
+            Simulated time, s; forward, left (m/s), yaw rate (rad/s).
+
+        Raises
+        ------
+        ArgumentError
+            There is no such robot.
+        RecordingError
+            The file cannot be read any more, or is larger than the budget allows.
+        """
+        if arguments.instance(robot, "robot", str) not in self.robots:
+            raise ArgumentError(f"robot: expected one of {', '.join(self.robots) or 'none'}, found {robot}")
+        found: list[tuple[float, ...]] = []
+
+        def take(name: str, time_ns: int, values: list[float]) -> None:
+            if name == robot:
+                found.append((time_ns / 1e9, *values))
+
+        with Reader(self.path, self.budget) as file:
+            for _ in _Rows(file, self.budget, take):
+                pass
+        table = np.array(found, np.float64).reshape(-1, 4)
+        return table[:, 0].copy(), table[:, 1:].copy()
+
     def changes(self) -> Iterator[Entry]:
         """Everything that was done to the world from outside, in its order. RecordingError: one cannot be read."""
         with Reader(self.path, self.budget) as file:
@@ -233,11 +262,14 @@ class _Row(NamedTuple):
 class _Rows:
     """Finds rows and robots of messages, in the order of the file.
 
-    Rows are the times at which samples were recorded; a message of another time than the one before begins the next row.
+    Rows are the times at which samples were recorded; a message of another time than the one before begins the next row. `told` is
+    called with each velocity command: the robot's name, the time, ns, and what is commanded from then on.
     """
 
-    def __init__(self, file: Reader, budget: Budget) -> None:
-        self._file, self._budget = file, budget
+    def __init__(
+        self, file: Reader, budget: Budget, told: Callable[[str, int, list[float]], object] = lambda *_: None
+    ) -> None:
+        self._file, self._budget, self._told = file, budget, told
         self.robots: dict[str, int] = {}
         self.times: list[int] = []
         self.commands: dict[str, list[float]] = {}
@@ -317,7 +349,7 @@ class _Rows:
             return
         if isinstance(change, Submit):
             if isinstance(change.command, SetVelocity):
-                self._command(change.name, change.command)
+                self._command(message.time, change.name, change.command)
         elif isinstance(change, SubmitVelocities):
             try:
                 many = change.command.checked(len(self._bodies))
@@ -325,7 +357,7 @@ class _Rows:
                 self._file.note(f"a command at {message.time} ns: {error}")
                 return
             for i, row in enumerate(many.rows.tolist()):
-                self._command(self._bodies[row], many.for_body(i))
+                self._command(message.time, self._bodies[row], many.for_body(i))
         elif isinstance(change, AddRobots):
             if change.spec.name == THING:
                 self._things.update(change.names)
@@ -339,11 +371,12 @@ class _Rows:
             self._state = None  # a keyframe follows
             self.commands.clear()
 
-    def _command(self, name: str, command: SetVelocity) -> None:
+    def _command(self, time_ns: int, name: str, command: SetVelocity) -> None:
         last = self.commands.setdefault(name, [0.0, 0.0, 0.0])
         for axis, value in enumerate((command.v, command.vy, command.w)):
             if value is not None:
                 last[axis] = float(value)
+        self._told(name, time_ns, last)
 
 
 class _Loader:

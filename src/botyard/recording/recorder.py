@@ -18,7 +18,7 @@ A `Recorder` listens to steps, to the journal and to the log. In the thread of t
 `/botyard/packets`
     JSON: bytes that have passed between a Pioneer client and a robot: ``robot``, ``session`` (counted over all robots), ``order`` (how many
     pieces of that session have passed before), ``sim`` (s), ``wall`` (s, since the recording began), ``from`` (``client`` or ``robot``),
-    ``data`` (hexadecimal). `botyard.cli.tracefile` reads them.
+    ``data`` (hexadecimal). `botyard.interfaces.pioneer.tracefile` reads them.
 
 Attachments are the scene, the models, and what the simulation was made with; metadata say of which run it is. Times are simulated.
 """

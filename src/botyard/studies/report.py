@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import html
-import io
 import itertools
 import math
 from collections.abc import Sequence
@@ -14,7 +12,8 @@ from typing import Any, Final
 from botyard.errors import CommandLineError
 from botyard.extras import is_there, lacking
 from botyard.names import shown
-from botyard.safefile import MARK, write_text
+from botyard.pictures.reportpage import MAX_NAME, document, image
+from botyard.safefile import write_text
 from botyard.studies.statistics import Interval
 from botyard.studies.study import Study
 from botyard.studies.summary import Group, Quantity, groups_of, quantities_of
@@ -32,12 +31,6 @@ MAX_BAD: Final = 50
 """Runs that are not ok that are listed."""
 BINS: Final = 10
 """Bins of a sampled parameter, each with as many runs."""
-MAX_NAME: Final = 80
-"""Characters of a name."""
-_STYLE: Final = """body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:75em;padding:0 1em;color:#222}
-table{border-collapse:collapse;margin:1em 0;display:block;overflow-x:auto}
-td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}
-th{border-bottom:2px solid #888}td.t,th.t{text-align:left}img{max-width:100%;margin:.5em}.i{color:#777;font-size:85%}"""
 
 
 def write_report(study: Study, path: Path, *, force: bool = False) -> None:
@@ -62,20 +55,15 @@ def _page(study: Study, table: Table) -> str:
     grid = list(study.plan.keys.grid)
     quantities = quantities_of(table)
     counts = ", ".join(f"{number} {name}" for name, number in study.counts().items() if number)
-    title = html.escape(shown(study.plan.name, MAX_NAME))
-    pictures = [
-        _image(figure, name) for name, figure in itertools.islice(_figures(study, table, quantities), MAX_PLOTS)
-    ]
+    pictures = [image(figure, name) for name, figure in itertools.islice(_figures(study, table, quantities), MAX_PLOTS)]
     parts = [
-        f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><!-- {MARK} --><title>{title}</title>",
-        f"<style>{_STYLE}</style></head><body><h1>{title}</h1><p>{len(study.runs)} runs: {counts}.",
+        f"<p>{len(study.runs)} runs: {counts}.",
         "Means are over the runs that are ok, with 95 % intervals by Student's distribution; shares have Wilson's.</p>",
         _table(groups_of(table, grid), grid, quantities, table.units),
         *pictures,
         _bad(study),
-        "</body></html>\n",
     ]
-    return "\n".join(parts)
+    return document(study.plan.name, parts)
 
 
 # -- the table
@@ -213,17 +201,6 @@ def _bars(axes: Any, line: Sequence[tuple[float, Interval]], label: str) -> None
     down = [0.0 if math.isnan(one.low) else max(0.0, one.value - one.low) for _, one in line]
     up = [0.0 if math.isnan(one.high) else max(0.0, one.high - one.value) for _, one in line]
     axes.errorbar(x, y, yerr=[down, up], marker="o", ms=4, capsize=3, lw=1.2, label=label or None)
-
-
-def _image(figure: Any, name: str) -> str:
-    """A figure as a picture inside of the page."""
-    import matplotlib
-
-    data = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "botyard"}):  # the same picture has the same bytes
-        figure.savefig(data, format="svg", metadata={"Date": None, "Creator": MARK})
-    text = base64.b64encode(data.getvalue()).decode()
-    return f"<img alt='{html.escape(shown(name, MAX_NAME), quote=True)}' src='data:image/svg+xml;base64,{text}'>"
 
 
 __all__ = ["write_report"]

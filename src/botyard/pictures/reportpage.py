@@ -1,0 +1,60 @@
+"""Pages of reports that stand alone: HTML with its style, and figures of matplotlib inside of it."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from botyard.names import shown
+from botyard.safefile import MARK
+
+MAX_NAME: Final = 80
+"""Characters of a name."""
+_STYLE: Final = """body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:75em;padding:0 1em;color:#222}
+table{border-collapse:collapse;margin:1em 0;display:block;overflow-x:auto}
+td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}
+th{border-bottom:2px solid #888}td.t,th.t{text-align:left}img{max-width:100%;margin:.5em}.i{color:#777;font-size:85%}"""
+
+
+def document(title: str, parts: Iterable[str]) -> str:
+    """A whole page of pieces of HTML, under a title that is any text."""
+    name = escaped(title)
+    head = (
+        f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><!-- {MARK} --><title>{name}</title>\n"
+        f"<style>{_STYLE}</style></head><body><h1>{name}</h1>"
+    )
+    return "\n".join([head, *parts, "</body></html>\n"])
+
+
+def escaped(text: str, limit: int = MAX_NAME) -> str:
+    """Any text as HTML, of at most `limit` characters."""
+    return html.escape(shown(text, limit))
+
+
+def plain_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int = 1, limit: int = 300) -> str:
+    """A table of texts; the first `texts` columns are aligned to the left."""
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        found = "".join(
+            f"<{tag}{' class=t' if n < texts else ''}>{escaped(cell, limit)}</{tag}>" for n, cell in enumerate(cells)
+        )
+        return f"<tr>{found}</tr>"
+
+    return f"<table>{row(heads, 'th')}{''.join(row(cells, 'td') for cells in rows)}</table>"
+
+
+def image(figure: Any, name: str) -> str:
+    """A figure of matplotlib as a picture inside of the page."""
+    import matplotlib
+
+    data = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "botyard"}):  # the same picture has the same bytes
+        figure.savefig(data, format="svg", metadata={"Date": None, "Creator": MARK})
+    text = base64.b64encode(data.getvalue()).decode()
+    return f"<img alt='{html.escape(shown(name, MAX_NAME), quote=True)}' src='data:image/svg+xml;base64,{text}'>"
+
+
+__all__ = ["MAX_NAME", "document", "escaped", "image", "plain_table"]
