@@ -23,6 +23,7 @@ from PIL import Image
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import ExitCode, PeerError
 from botyard.formats.base import read_source
+from botyard.formats.models import load_robot
 from botyard.formats.registry import FORMATS, format_of
 from botyard.model import devices
 from botyard.model.library import parse_robot
@@ -171,6 +172,32 @@ def test_the_plan_of_the_page_on_studies_runs(tmp_path: Path, capsys: pytest.Cap
     assert (code, "9 ok" in (tmp_path / "results/report.html").read_text("utf-8")) == (0, True)
     times = {v: [r.result["time"] for r in rows if r.values["speed"] == v] for v in (0.2, 0.4, 0.6)}
     assert min(times[0.2]) > max(times[0.4]) > max(times[0.6])
+
+
+def test_the_page_on_calibration_is_true(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its program makes the files, its command lines run, the robot is the one of the program, and the code at its end runs."""
+    text = (DOCS / "howto/calibrate.md").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hall.yaml").write_text(_code("howto/calibrate.md", "hall.yaml"))
+    exec(compile(_code("howto/calibrate.md", "drive.py"), "drive.py", "exec"), {"__name__": "drive"})
+    lines = re.findall(r"^    botyard (.*)$", text, re.MULTILINE)
+    assert [line.split()[0] for line in lines] == ["calibrate", "compare"]
+    for line in lines:
+        code, out, err = call(*line.split(), capsys=capsys)
+        assert (code, bool(out)) == (0, True), err
+    robot = load_robot(tmp_path / "robot.toml")
+    assert robot.odometry_error_low is not None
+    assert 0.5 * (robot.odometry_error.x + robot.odometry_error_low.x) == pytest.approx(0.03, abs=0.005)
+    assert 0.5 * (robot.odometry_error.a + robot.odometry_error_low.a) == pytest.approx(0.02, abs=0.01)
+    assert robot.limits.accel.x == pytest.approx(0.5, rel=0.05)
+    assert robot.lasers[0].range_noise == pytest.approx(0.02, rel=0.1)
+    for page in ("calibration.html", "compared.html"):
+        assert "<img" in (tmp_path / page).read_text("utf-8")
+    names: dict[str, object] = {}
+    exec(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[-1], names)
+    assert isinstance(names["sim"], Simulation)
 
 
 def test_the_scenario_with_masses_runs(tmp_path: Path) -> None:

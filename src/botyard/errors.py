@@ -295,6 +295,12 @@ class PlanError(FormatError):
     exit_code = ExitCode.COMMAND_LINE
 
 
+class CalibrationError(BotyardError):
+    """Logs do not hold what a calibration or a comparison of them needs (exit code 255: they are named on the command line)."""
+
+    exit_code = ExitCode.COMMAND_LINE
+
+
 class StateError(WorldError, ValueError):
     """Bytes are no saved state, are damaged, or are the state of another world."""
 

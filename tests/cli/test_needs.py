@@ -24,6 +24,7 @@ CHECKOUT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
 
 LINES: dict[str, tuple[str, ...]] = {
+    "calibrate": ("calibrate log.csv -r p3dx", "compare log.csv log.csv -r p3dx"),
     "discovery": ("--nomap --mdns --no-gui",),
     "drawings": (
         "plan.svg --no-gui", "-m plan.dxf --no-gui", "convert plan.svg plan.map", "maps plan.dxf", "traffic convert paths.svg out.json",

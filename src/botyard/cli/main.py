@@ -20,7 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = {
         name: f"{name}:command"
         for name in (
             "run", "models", "maps", "convert", "scenario", "discover", "doctor", "packets", "drive", "traffic", "warmup", "interfaces",
-            "replay", "export", "render", "snapshot", "study", "bench",
+            "replay", "export", "render", "snapshot", "study", "bench", "calibrate", "compare",
         )
     },
     "convertBitmapToArMap": "convert:bitmap_tool",

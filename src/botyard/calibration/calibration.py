@@ -1,0 +1,342 @@
+"""A calibration: logs and true poses in, values with intervals and a robot's model out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.calibration.clock import clock_offset
+from botyard.calibration.fitting import Value
+from botyard.calibration.log import Log, Series
+from botyard.calibration.matching import MAX_UNEXPLAINED, Matcher, matched_truth
+from botyard.calibration.motion import MotionFit, fit_motion, motion_error
+from botyard.calibration.odometry import SPARSE_S, OdometryFit, fit_odometry
+from botyard.calibration.planar import F8
+from botyard.calibration.ranges import RangeFit, fit_ranges
+from botyard.calibration.robotfile import calibrated
+from botyard.calibration.ways import end_errors, paths
+from botyard.errors import CalibrationError
+from botyard.geometry import Pose
+from botyard.model.robot import RobotSpec
+from botyard.model.scene import Scene
+
+HELD_OUT: Final = 0.3
+"""Share of a single log that is held out; of several logs the last one is."""
+DEFAULT_STEP_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Errors in what was held out from a fit, by the robot's model before and with the values of the rest.
+
+    Attributes
+    ----------
+    name, unit : str
+        Of what.
+    before, after : float
+        Root mean squares.
+    """
+
+    name: str
+    unit: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """What was found.
+
+    Attributes
+    ----------
+    base, robot : RobotSpec
+        The model before, and with the fitted values.
+    logs : tuple of Log
+        What was fitted.
+    odometry, motion, ranges : OdometryFit, MotionFit, RangeFit or None
+        The fits; None: the logs do not hold what they need.
+    held_out : tuple of HeldOut
+        Errors in what was held out.
+    notes : tuple of str
+        What cannot be told or was not done, and why.
+    paths : tuple of three (k, 2) arrays, or None
+        Of the first log: true places, those by odometry before and after, m.
+    """
+
+    base: RobotSpec
+    robot: RobotSpec
+    logs: tuple[Log, ...]
+    odometry: OdometryFit | None
+    motion: MotionFit | None
+    ranges: RangeFit | None
+    held_out: tuple[HeldOut, ...]
+    notes: tuple[str, ...]
+    paths: tuple[F8, F8, F8] | None = None
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """All values."""
+        return tuple(value for _, fit in self.groups for value in fit.values)
+
+    @property
+    def groups(self) -> tuple[tuple[str, OdometryFit | MotionFit | RangeFit], ...]:
+        """The fits with their names."""
+        named = (("odometry", self.odometry), ("motion", self.motion), ("laser", self.ranges))
+        return tuple((name, fit) for name, fit in named if fit is not None)
+
+    def value(self, name: str) -> Value:
+        """A value by its name. KeyError: there is none."""
+        for one in self.values:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "robot": self.robot.name,
+            "logs": [log.source for log in self.logs],
+            "values": {value.name: value.as_dict() for value in self.values},
+            "unexplained_ranges": None if self.ranges is None else self.ranges.unexplained,
+            "held_out": {
+                one.name: {"unit": one.unit, "before": one.before, "after": one.after} for one in self.held_out
+            },
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Prepared:
+    """A log with the truth that was chosen for it."""
+
+    log: Log
+    truth: Series
+    offset: float
+
+
+def calibrate(
+    logs: Sequence[Log],
+    spec: RobotSpec,
+    *,
+    truths: Sequence[Series | None] | None = None,
+    from_scans: bool = False,
+    scene: Scene | None = None,
+    start: Pose | None = None,
+    step: float = DEFAULT_STEP_S,
+    hold_out: bool = True,
+) -> Calibration:
+    """Fit a robot's model to logs.
+
+    Parameters
+    ----------
+    logs : sequence of Log
+        As `botyard.calibration.readers.read_log` reads them.
+    spec : RobotSpec
+        The model to begin with.
+    truths : sequence of Series or None, optional
+        For each log true poses of another file; None: those of the log.
+    from_scans : bool
+        True poses are found by matching the scans against the map.
+    scene : Scene, optional
+        The map; without it, ranges are not fitted. True poses are in its frame.
+    start : Pose, optional
+        With `from_scans`: where the robot was at the begin of each log, roughly; without it that of the map.
+    step : float
+        Step of the simulations in which the values will be used, s: random errors of odometry are drawn in each.
+    hold_out : bool
+        Whether a part of the logs is held out and predicted from the rest, too, which takes as long again.
+
+    Raises
+    ------
+    CalibrationError
+        The logs do not hold what is needed; the map does not fit the scans from which the truth is to come.
+    """
+    notes: list[str] = []
+    logs = [log.checked() for log in logs]
+    matchers = [_matcher(log, spec, scene) for log in logs]
+    prepared = [
+        _prepare(
+            log, truth, matcher if from_scans else None, start or (scene.start if scene else None), from_scans, notes
+        )
+        for log, truth, matcher in zip(logs, truths or [None] * len(logs), matchers, strict=True)
+    ]
+    logs = [one.log for one in prepared]
+    odometry = _odometry(prepared, spec, step, notes)
+    motion = fit_motion(logs, spec.limits, step)
+    if motion is None:
+        notes.append("latency and accelerations: the logs hold no commands with velocities after them")
+    ranges = _ranges(prepared, odometry, matchers, scene, notes)
+    held_out = _held_out(prepared, spec, step) if hold_out else ()
+    for matcher in matchers:
+        if matcher is not None:
+            matcher.close()
+    lines = None
+    if odometry is not None:
+        first = next(one for one in prepared if len(one.truth) > 1)
+        lines = paths(first.log, first.truth, _clocks(first, odometry, 1), odometry.corrected, odometry.fit.values[3:6])
+    found = Calibration(
+        spec,
+        calibrated(spec, odometry, motion, ranges),
+        tuple(logs),
+        odometry,
+        motion,
+        ranges,
+        held_out,
+        tuple(notes),
+        lines,
+    )
+    return replace(found, notes=(*notes, *_untold(found)))
+
+
+def _matcher(log: Log, spec: RobotSpec, scene: Scene | None) -> Matcher | None:
+    if scene is None or log.scans is None:
+        return None
+    if not spec.lasers:
+        raise CalibrationError(f"{log.source} has scans: expected a robot with a laser, found {spec.name}")
+    return Matcher(scene, spec.lasers[0], log.scans.bearings)
+
+
+def _prepare(
+    log: Log, truth: Series | None, matcher: Matcher | None, start: Pose | None, from_scans: bool, notes: list[str]
+) -> _Prepared:
+    if from_scans:
+        if matcher is None:
+            raise CalibrationError(
+                f"{log.source}: expected scans and a map for the truth, found {'no map' if log.scans else 'no scans'}"
+            )
+        if start is None:
+            raise CalibrationError(
+                f"{log.source}: expected the pose at the begin of the log, found none, and none in the map"
+            )
+        found, unexplained = matched_truth(log, matcher, np.array(start, np.float64))
+        if unexplained > MAX_UNEXPLAINED:
+            raise CalibrationError(
+                f"{log.source}: the map does not fit the scans: it does not explain {100 * unexplained:.0f} % of the ranges "
+                "(another map, another start, or another laser)"
+            )
+        return _Prepared(replace(log, has_exact_clock=True), found, 0.0)
+    if truth is None:
+        return _Prepared(log, log.truth, 0.0)
+    log = replace(log, has_exact_clock=False)
+    if float(truth.time[-1] - truth.time[0]) / len(truth) >= SPARSE_S:
+        return _Prepared(log, truth, 0.0)
+    try:
+        return _Prepared(log, truth, clock_offset(log.odometry, truth))
+    except CalibrationError as error:
+        common = min(log.span[1], float(truth.time[-1])) - max(log.span[0], float(truth.time[0]))
+        if common < 0.5 * min(log.span[1] - log.span[0], float(truth.time[-1] - truth.time[0])):
+            raise CalibrationError(f"{log.source}: {error}") from None
+        notes.append(f"{log.source}: {error}; its clock is taken for that of the truth")
+        return _Prepared(log, truth, 0.0)
+
+
+def _odometry(prepared: Sequence[_Prepared], spec: RobotSpec, step: float, notes: list[str]) -> OdometryFit | None:
+    some = [one for one in prepared if len(one.truth) > 1]
+    if not some:
+        notes.append("odometry: there are no true poses")
+        return None
+    found = fit_odometry([o.log for o in some], [o.truth for o in some], [o.offset for o in some], spec, step)
+    if found.outliers:
+        notes.append(f"odometry: {found.outliers} true poses were left out as outliers")
+    skew = found.value("drift")
+    if skew.is_told and abs(skew.value) > 1e-3 and not skew.low <= 0.0 <= skew.high:
+        notes.append(
+            f"odometry: the robot turns by {skew.value:.4f} rad on each m that odometry has as straight (unequal wheels); "
+            "simulated robots have no such error, so the robot file does not have it"
+        )
+    return found
+
+
+def _clocks(one: _Prepared, odometry: OdometryFit | None, number: int) -> float:
+    """The offset with what the fit has found."""
+    name = f"clock {number}"
+    if odometry is None or all(p.name != name for p in odometry.fit.parameters):
+        return one.offset
+    return one.offset + odometry.fit[name]
+
+
+def _ranges(
+    prepared: Sequence[_Prepared], odometry: OdometryFit | None, matchers: Sequence[Matcher | None], scene: Scene | None,
+    notes: list[str],
+) -> RangeFit | None:  # fmt: skip
+    if all(one.log.scans is None for one in prepared):
+        notes.append("laser: the logs hold no scans")
+        return None
+    if scene is None:
+        notes.append("laser: there is no map to compare scans with (--map)")
+        return None
+    some = [i for i, one in enumerate(prepared) if len(one.truth) > 1]
+    markers: F8 = np.zeros(3) if odometry is None else odometry.fit.values[3:6]
+    offsets = [_clocks(prepared[i], odometry, n + 1) for n, i in enumerate(some)]
+    found = fit_ranges(
+        [prepared[i].log for i in some],
+        [prepared[i].truth for i in some],
+        offsets,
+        markers,
+        [matchers[i] for i in some],
+    )
+    if found is None:
+        notes.append("laser: there are too few scans at true poses")
+    elif not found.fits_map:
+        notes.append(
+            f"laser: the map does not fit: it does not explain {100 * found.unexplained:.0f} % of the ranges "
+            "(another map, or true poses in another frame); the laser's values are not used"
+        )
+    return found
+
+
+def _untold(found: Calibration) -> list[str]:
+    """Values that the logs do not tell, with the reason where it is usual."""
+    reasons = {
+        "wheel separation": "without turns the separation of the wheels cannot be told",
+        "left scale": "without way forward the scales cannot be told",
+        "turning spread": "without turns the random part of turning cannot be told",
+        "forward spread": "the errors of the true poses hide the random part forward",
+    }
+    names = [value.name for value in found.values if not value.is_told]
+    return [f"the logs do not tell {name}" + (f": {reasons[name]}" if name in reasons else "") for name in names]
+
+
+# -- what is held out
+
+
+def _split(prepared: Sequence[_Prepared]) -> tuple[list[_Prepared], list[_Prepared]]:
+    """What is fitted, and what is held out."""
+    if len(prepared) > 1:
+        return list(prepared[:-1]), list(prepared[-1:])
+    one = prepared[0]
+    begin, end = one.log.span
+    middle = end - HELD_OUT * (end - begin)
+    return [replace(one, log=one.log.part(begin, middle))], [replace(one, log=one.log.part(middle, end))]
+
+
+def _held_out(prepared: Sequence[_Prepared], spec: RobotSpec, step: float) -> tuple[HeldOut, ...]:
+    rest, held = _split(prepared)
+    found: list[HeldOut] = []
+    if all(len(one.truth) > 1 for one in prepared):
+        try:
+            fit = fit_odometry([o.log for o in rest], [o.truth for o in rest], [o.offset for o in rest], spec, step)
+            markers, last = fit.fit.values[3:6], held[-1]
+            offset = _clocks(last, fit, len(rest)) if len(prepared) == 1 else last.offset
+            before = end_errors(last.log, last.truth, offset, np.eye(2), markers)
+            after = end_errors(last.log, last.truth, offset, fit.corrected, markers)
+        except CalibrationError:  # too little of it
+            pass
+        else:
+            found.append(HeldOut("place by odometry after 10 ways", "m", before[0], after[0]))
+            found.append(HeldOut("heading by odometry after 10 ways", "rad", before[1], after[1]))
+    motion = fit_motion([one.log for one in rest], spec.limits, step)
+    if motion is not None:
+        old = np.array([0.0, spec.limits.accel.x, spec.limits.decel.x, spec.limits.accel.a, spec.limits.decel.a])
+        errors = [motion_error([one.log for one in held], spec.limits, step, v) for v in (old, motion.fit.values)]
+        if errors[0] is not None and errors[1] is not None:
+            found.append(HeldOut("speed by the commands", "m/s", errors[0][0], errors[1][0]))
+            found.append(HeldOut("yaw rate by the commands", "rad/s", errors[0][1], errors[1][1]))
+    return tuple(one for one in found if math.isfinite(one.before) and math.isfinite(one.after))
+
+
+__all__ = ["DEFAULT_STEP_S", "Calibration", "HeldOut", "calibrate"]

@@ -1,0 +1,143 @@
+"""Covariance of the deviations of ways: a sum of known banded matrices, whose factors are estimated by maximum likelihood."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.calibration.planar import F8
+from botyard.calibration.ways import Pieces, chain
+
+NO_MOTION: Final = 1e-12
+MIN_VARIANCE: Final = 1e-14
+PRIOR_FOLDS: Final = 4.0
+"""How little is known of the variances beforehand: standard deviation of their logarithm."""
+MAX_NEWTON_STEPS: Final = 30
+
+
+class Covariance:
+    """Covariance of the ways' deviations, as a sum of four known matrices with unknown factors: lower bands of each."""
+
+    def __init__(self, logs: Sequence[tuple[Pieces, F8, F8, F8]], step: float) -> None:
+        """Of each log pieces with corrected twists, true headings at the knots, and true ways; `step` of the simulation, s."""
+        self.bands = np.concatenate([bands_of(*one, step) for one in logs], axis=2)
+
+    def lower(self, variances: F8) -> F8:
+        """Bands of the Cholesky factor."""
+        from scipy.linalg import cholesky_banded
+
+        whole = np.tensordot(variances, self.bands, 1)
+        whole[0] += MIN_VARIANCE
+        found: F8 = cholesky_banded(whole, lower=True)
+        return found
+
+    def fit(self, deviations: F8, usual: F8, first: F8) -> tuple[F8, F8]:
+        """The four variances by maximum likelihood, and the covariance of their logarithms.
+
+        Parameters
+        ----------
+        deviations : (3 k,) array
+            Of all ways.
+        usual : (4,) array
+            Variances that are known, roughly, beforehand (`PRIOR_FOLDS`).
+        first : (4,) array
+            Where the search begins.
+        """
+        guess = np.log(usual)
+
+        def cost(logs: F8) -> float:
+            lower = self.lower(np.exp(logs))
+            white = whitened(lower, deviations)
+            away = (logs - guess) / PRIOR_FOLDS
+            return float(np.log(lower[0]).sum() + 0.5 * white @ white + 0.5 * away @ away)
+
+        logs, hessian = _minimum(cost, np.log(first), (math.log(MIN_VARIANCE), math.log(10.0)))
+        return np.exp(logs), np.linalg.pinv(hessian)
+
+
+def _minimum(function: Callable[[F8], float], at: F8, bounds: tuple[float, float]) -> tuple[F8, Any]:
+    """The minimum of a smooth function of few variables by Newton's method, damped (Levenberg), and the Hessian there."""
+    damping, value = 1.0, function(at)
+    for _ in range(MAX_NEWTON_STEPS):
+        gradient, hessian = _derivatives(function, at)
+        sizes, vectors = np.linalg.eigh(hessian)
+        while True:
+            step = vectors @ ((vectors.T @ -gradient) / (np.abs(sizes) + damping))
+            there = np.clip(at + step, *bounds)
+            then = function(there)
+            if then <= value or damping > 1e8:
+                break
+            damping *= 8.0
+        moved = float(np.abs(there - at).max())
+        if then <= value:
+            at, value = there, then
+        damping = max(damping / 8.0, 1e-6)
+        if moved < 1e-3:
+            break
+    return at, _derivatives(function, at)[1]
+
+
+def _derivatives(function: Callable[[F8], float], at: F8, step: float = 0.02) -> tuple[Any, Any]:
+    """Gradient and Hessian by differences."""
+    n = len(at)
+    unit = np.eye(n) * step
+    up, down = np.array([function(at + one) for one in unit]), np.array([function(at - one) for one in unit])
+    middle = function(at)
+    hessian = np.diag(up + down - 2.0 * middle)
+    for i in range(n):
+        for j in range(i):
+            # f(+, +) + f(−, −) − those of single steps: the mixed difference with two more values
+            both = function(at + unit[i] + unit[j]) + function(at - unit[i] - unit[j])
+            hessian[i, j] = hessian[j, i] = 0.5 * (both - up[i] - up[j] - down[i] - down[j] + 2.0 * middle)
+    return (up - down) / (2.0 * step), hessian / (step * step)
+
+
+def whitened(lower: F8, deviations: F8) -> F8:
+    """Deviations in units of what is to be expected: the lower bands of the Cholesky factor, inverted, times these."""
+    from scipy.linalg import solve_banded
+
+    found: F8 = solve_banded((len(lower) - 1, 0), lower, deviations)
+    return found
+
+
+def bands_of(pieces: Pieces, twists: F8, heading: F8, true_ways: F8, step: float) -> F8:
+    """Lower bands, (4, 6, 3 k): of ε forward, ε turning, places and headings."""
+    starts, middles, ends = chain(pieces, twists)
+    k = len(ends)
+    rest = ends[pieces.way, :2] - starts[:, :2]
+    # ε holds for a step: of a piece of another duration as much as keeps the variance for each second
+    weight = step / np.maximum(pieces.duration, NO_MOTION)
+    forward = np.stack([np.cos(middles), np.sin(middles), np.zeros(len(middles))], axis=1) * twists[:, :1]
+    turning = np.stack([-rest[:, 1], rest[:, 0], np.ones(len(middles))], axis=1) * twists[:, 2:]
+    blocks = np.zeros((4, k, 3, 3))
+    for n, one in enumerate((forward, turning)):
+        outer = one[:, :, None] * one[:, None, :] * weight[:, None, None]
+        blocks[n] = np.add.reduceat(outer, pieces.first)
+    below = np.zeros((4, k, 3, 3))  # of each way with the one before
+    c, s = np.cos(heading[:-1]), np.sin(heading[:-1])
+    turn = np.zeros((k, 3, 3))
+    turn[:, 0, 0] = turn[:, 1, 1] = c
+    turn[:, 0, 1], turn[:, 1, 0] = s, -s
+    blocks[2] = 2.0 * np.eye(3) * np.array([1.0, 1.0, 0.0])
+    # the end of one way is the begin of the next, in whose frame it is −I: in the frame of the one before it is turned
+    before = turn[1:] @ np.swapaxes(turn[:-1], 1, 2)
+    below[2, 1:] = -before
+    # an error of the heading at the begin turns the whole way, (x, y) → (y, −x); at the end it is only the heading's
+    begin = np.stack([true_ways[:, 1], -true_ways[:, 0], -np.ones(k)], axis=1)
+    end = np.array([0.0, 0.0, 1.0])
+    blocks[3] = begin[:, :, None] * begin[:, None, :] + np.outer(end, end)
+    below[3, 1:] = begin[1:, :, None] * end[None, None, :]
+    bands = np.zeros((4, 6, 3 * k))
+    for row in range(3):
+        for column in range(3):
+            if row >= column:
+                bands[:, row - column, column::3] = blocks[:, :, row, column]
+            # row 3 i + row, column 3 (i − 1) + column
+            bands[:, 3 + row - column, column : 3 * (k - 1) : 3] = below[:, 1:, row, column]
+    return bands
+
+
+__all__ = ["Covariance", "bands_of", "whitened"]

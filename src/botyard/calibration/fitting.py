@@ -1,0 +1,287 @@
+"""Least squares with intervals. Parameters that the information matrix leaves open are found: they keep their first values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.calibration.planar import F8
+from botyard.studies.statistics import student_quantile
+
+UNTOLD_SHARE: Final = 0.3
+"""A parameter cannot be told from data that leave more than this share of what is not known of it beforehand (`Parameter.prior`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Something that is fitted.
+
+    Attributes
+    ----------
+    name, unit, about : str
+        For reports.
+    start : float
+        First value; it stays when the data cannot tell it.
+    prior : float
+        How far from that it may usually be (one standard deviation): the scale by which it is judged what the data tell.
+    low, high : float
+        Bounds.
+    """
+
+    name: str
+    unit: str
+    about: str
+    start: float
+    prior: float
+    low: float = -math.inf
+    high: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A fitted value.
+
+    Attributes
+    ----------
+    name, unit, about : str
+        What it is.
+    value : float
+        The estimate; where it cannot be told what it was before.
+    low, high : float
+        Ends of the 95 % interval; NaN where it cannot be told.
+    before : float
+        What the robot's model has; NaN: nothing.
+    is_told : bool
+        Whether the logs tell it.
+    """
+
+    name: str
+    unit: str
+    about: str
+    value: float
+    low: float
+    high: float
+    before: float = math.nan
+    is_told: bool = True
+
+    def holds(self, truth: float) -> bool:
+        """Whether a value is within the interval."""
+        return self.is_told and self.low <= truth <= self.high
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: None in place of NaN."""
+        numbers = {"value": self.value, "low": self.low, "high": self.high, "before": self.before}
+        plain = {name: number if math.isfinite(number) else None for name, number in numbers.items()}
+        return {"unit": self.unit, "about": self.about, **plain, "told": self.is_told}
+
+
+def untold(name: str, unit: str, about: str, before: float) -> Value:
+    """A value that cannot be told."""
+    return Value(name, unit, about, before, math.nan, math.nan, before, is_told=False)
+
+
+def estimated(name: str, unit: str, about: str, value: float, deviation: float, freedom: int, before: float) -> Value:
+    """A value with its interval, by Student's distribution."""
+    half = student_quantile(max(1, freedom)) * deviation
+    return Value(name, unit, about, value, value - half, value + half, before)
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """An eigenvector of the information matrix in units of the priors.
+
+    Attributes
+    ----------
+    information : float
+        Its eigenvalue: how many times more the data tell of it than was known beforehand, squared.
+    weights : mapping of str to float
+        Parts of the parameters, squared; they add up to 1.
+    """
+
+    information: float
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """The result of a least-squares fit.
+
+    Attributes
+    ----------
+    parameters : tuple of Parameter
+        All of them.
+    values : (p,) array
+        Their values.
+    covariance : (p, p) array
+        Of the values; zeros where they cannot be told.
+    told : tuple of bool
+        Which of them the data tell.
+    directions : tuple of Direction
+        Eigenvalues and eigenvectors of the information matrix of all parameters, the least first.
+    freedom : int
+        Degrees of freedom of the residuals.
+    residuals : array
+        Whitened: in units of their standard deviations.
+    """
+
+    parameters: tuple[Parameter, ...]
+    values: F8
+    covariance: F8
+    told: tuple[bool, ...]
+    directions: tuple[Direction, ...]
+    freedom: int
+    residuals: F8 = field(repr=False)
+
+    def __getitem__(self, name: str) -> float:
+        return float(self.values[self._index(name)])
+
+    def _index(self, name: str) -> int:
+        return next(i for i, one in enumerate(self.parameters) if one.name == name)
+
+    def tells(self, *names: str) -> bool:
+        """Whether the data tell all of these."""
+        return all(self.told[self._index(name)] for name in names)
+
+    def value(self, name: str) -> Value:
+        """A parameter with its interval."""
+        i = self._index(name)
+        one = self.parameters[i]
+        if not self.told[i]:
+            return untold(one.name, one.unit, one.about, one.start)
+        deviation = math.sqrt(self.covariance[i, i])
+        return estimated(one.name, one.unit, one.about, float(self.values[i]), deviation, self.freedom, one.start)
+
+    def derived(
+        self,
+        name: str,
+        unit: str,
+        about: str,
+        of: Callable[[Mapping[str, float]], float],
+        needs: Sequence[str],
+        before: float,
+    ) -> Value:
+        """A function of the parameters, with its interval by the delta method; `needs` are those without which it is not known."""
+        if not self.tells(*needs):
+            return untold(name, unit, about, before)
+        names = [one.name for one in self.parameters]
+
+        def at(values: F8) -> float:
+            return of(dict(zip(names, values.tolist(), strict=True)))
+
+        gradient = np.zeros(len(names))
+        for i, one in enumerate(self.parameters):
+            if self.told[i]:
+                step = np.zeros(len(names))
+                step[i] = 1e-4 * one.prior
+                gradient[i] = (at(self.values + step) - at(self.values - step)) / (2.0 * step[i])
+        deviation = math.sqrt(max(0.0, float(gradient @ self.covariance @ gradient)))
+        return estimated(name, unit, about, at(self.values), deviation, self.freedom, before)
+
+
+Residuals = Callable[[F8], F8]
+
+
+def least_squares(
+    parameters: Sequence[Parameter],
+    residuals: Residuals,
+    *,
+    is_scaled: bool,
+    loss: str = "linear",
+    start: F8 | None = None,
+    difference: float = 1e-4,
+) -> Fit:
+    """Fit parameters to residuals. What the data cannot tell keeps its first value, and is found one after the other, the worst first.
+
+    Parameters
+    ----------
+    parameters : sequence of Parameter
+        The parameters.
+    residuals : callable
+        Whitened residuals (n,) of the values (p,).
+    is_scaled : bool
+        Whether the residuals' standard deviation is 1; else it is estimated.
+    loss : str
+        As of `scipy.optimize.least_squares`; residuals beyond 3 standard deviations are outliers to it.
+    start : (p,) array, optional
+        Where to begin, if not at the first values.
+    difference : float
+        Share of the priors by which parameters are changed for derivatives: of residuals with small jumps more than these.
+    """
+    from scipy import optimize
+
+    parameters = tuple(parameters)
+    values = np.array([one.start for one in parameters]) if start is None else start.copy()
+    prior = np.array([one.prior for one in parameters])
+    low, high = np.array([one.low for one in parameters]), np.array([one.high for one in parameters])
+    told = np.ones(len(parameters), bool)
+    directions: tuple[Direction, ...] = ()
+    while True:
+
+        def some(part: F8, told: Any = told, values: F8 = values) -> F8:
+            whole = values.copy()
+            whole[told] = part
+            return residuals(whole)
+
+        solution = optimize.least_squares(
+            some, np.clip(values[told], low[told], high[told]), bounds=(low[told], high[told]), x_scale=prior[told],
+            loss=loss, f_scale=3.0, jac=lambda at, some=some, scale=prior[told]: _jacobian(some, at, scale, difference) / scale,
+        )  # fmt: skip
+        values[told] = solution.x
+        jacobian = _jacobian(some, solution.x, prior[told], difference)
+        r = some(solution.x)
+        freedom = max(1, len(r) - int(told.sum()))
+        scale = 1.0 if is_scaled else _variance(r, freedom)
+        information = jacobian.T @ jacobian / scale  # in units of the priors
+        if not directions:
+            directions = _directions(information, parameters)
+        # what remains unknown of each, as a share of what was not known beforehand
+        shares = np.sqrt(np.diag(np.linalg.inv(information + np.eye(int(told.sum()))))) if told.any() else np.zeros(0)
+        if not len(shares) or shares.max() <= UNTOLD_SHARE:
+            break
+        worst = np.flatnonzero(told)[int(shares.argmax())]
+        told[worst] = False
+        values[worst] = parameters[worst].start
+        if not told.any():
+            r = residuals(values)
+            information = np.zeros((0, 0))
+            freedom = max(1, len(r))
+            break
+    covariance = np.zeros((len(parameters),) * 2)
+    if told.any():
+        found = np.linalg.inv(information) * np.outer(prior[told], prior[told])
+        covariance[np.ix_(told, told)] = found
+    return Fit(parameters, values, covariance, tuple(told.tolist()), directions, freedom, r)
+
+
+def _variance(r: F8, freedom: int) -> float:
+    """Variance of residuals, by those that are no outliers."""
+    spread = 1.4826 * float(np.median(np.abs(r)))
+    inside = r[np.abs(r) <= 5.0 * spread] if spread else r
+    return max(float(inside @ inside) / max(1, freedom - (len(r) - len(inside))), 1e-300)
+
+
+def _jacobian(residuals: Residuals, at: F8, scale: F8, difference: float) -> F8:
+    """Central differences, per unit of `scale`."""
+    columns = []
+    for i, size in enumerate(scale):
+        step = np.zeros(len(at))
+        step[i] = difference * size
+        columns.append((residuals(at + step) - residuals(at - step)) / (2.0 * difference))
+    return np.stack(columns, axis=1) if columns else np.zeros((0, 0))
+
+
+def _directions(information: F8, parameters: Sequence[Parameter]) -> tuple[Direction, ...]:
+    eigenvalues, vectors = np.linalg.eigh(information)
+    return tuple(
+        Direction(
+            max(0.0, float(eigenvalues[k])), {one.name: float(vectors[i, k] ** 2) for i, one in enumerate(parameters)}
+        )
+        for k in range(len(eigenvalues))
+    )
+
+
+__all__ = ["Direction", "Fit", "Parameter", "Value", "estimated", "least_squares", "untold"]

@@ -1,0 +1,163 @@
+"""What a log holds, whatever file it came from: odometry, velocities, commands, scans and true poses of one robot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.calibration.planar import F8, interpolated
+from botyard.errors import CalibrationError
+
+
+def _no_times() -> F8:
+    return np.zeros(0)
+
+
+def _no_rows() -> F8:
+    return np.zeros((0, 3))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """Rows of three numbers with times.
+
+    Attributes
+    ----------
+    time : (n,) array
+        Ascending, s.
+    values : (n, 3) array
+        Poses: x, y (m), heading (rad); or velocities: forward, left (m/s), yaw rate (rad/s).
+    """
+
+    time: F8 = field(default_factory=_no_times)
+    values: F8 = field(default_factory=_no_rows)
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @classmethod
+    def of(cls, time: F8, values: F8) -> Series:
+        """A series of rows in any order: sorted by time; rows that are not finite, and all but the last one of a time, are left out."""
+        time, values = np.asarray(time, np.float64), np.asarray(values, np.float64).reshape(-1, 3)
+        good = np.isfinite(time) & np.isfinite(values).all(axis=1)
+        time, values = time[good], values[good]
+        order = np.argsort(time, kind="stable")
+        time, values = time[order], values[order]
+        last = np.append(np.diff(time) > 0.0, True) if len(time) else np.zeros(0, bool)
+        return cls(time[last], values[last])
+
+    def between(self, begin: float, end: float) -> Series:
+        """The rows of these times."""
+        some = (self.time >= begin) & (self.time <= end)
+        return Series(self.time[some], self.values[some])
+
+    def at(self, time: F8) -> F8:
+        """Poses at other times, (k, 3), between the nearest two."""
+        return interpolated(self.time, self.values, time)
+
+    def shifted(self, seconds: float) -> Series:
+        """The same with later times."""
+        return Series(self.time + seconds, self.values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScanSeries:
+    """Scans of a laser.
+
+    Attributes
+    ----------
+    time : (n,) array
+        Ascending, s.
+    ranges : (n, r) array
+        m; NaN where there is none. At `range_max` or beyond: nothing was met.
+    angle_min, increment : float
+        Bearing of the first beam in the laser's frame, and between two, rad.
+    """
+
+    time: F8
+    ranges: F8
+    angle_min: float
+    increment: float
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def bearings(self) -> F8:
+        """Bearing of each beam in the laser's frame, rad."""
+        found: F8 = self.angle_min + self.increment * np.arange(self.ranges.shape[1], dtype=np.float64)
+        return found
+
+    def chosen(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> ScanSeries:
+        """Some of the scans."""
+        return replace(self, time=self.time[which], ranges=self.ranges[which])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Log:
+    """What was logged of one robot.
+
+    Attributes
+    ----------
+    source : str
+        The file.
+    robot : str
+        Name of the robot in it.
+    odometry : Series
+        Poses by odometry, in the frame that began anywhere.
+    velocities : Series
+        As the robot measured them; empty: the file has none.
+    commands : Series
+        Commanded velocities, each in force until the next one.
+    scans : ScanSeries or None
+        Scans of its laser.
+    truth : Series
+        True poses; empty: the file has none.
+    has_exact_clock : bool
+        Whether the true poses have the clock of the odometry.
+    """
+
+    source: str
+    robot: str = ""
+    odometry: Series = field(default_factory=Series)
+    velocities: Series = field(default_factory=Series)
+    commands: Series = field(default_factory=Series)
+    scans: ScanSeries | None = None
+    truth: Series = field(default_factory=Series)
+    has_exact_clock: bool = False
+
+    def checked(self) -> Log:
+        """The log itself.
+
+        Raises
+        ------
+        CalibrationError
+            It has no odometry.
+        """
+        if len(self.odometry) < 2:
+            raise CalibrationError(f"{self.source}: expected odometry, found {len(self.odometry)} poses of it")
+        return self
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """Begin and end of its odometry, s."""
+        return float(self.odometry.time[0]), float(self.odometry.time[-1])
+
+    def part(self, begin: float, end: float) -> Log:
+        """What it holds between two times, s."""
+        scans = self.scans
+        if scans is not None:
+            scans = scans.chosen((scans.time >= begin) & (scans.time <= end))
+        return replace(
+            self,
+            odometry=self.odometry.between(begin, end),
+            velocities=self.velocities.between(begin, end),
+            commands=self.commands.between(begin, end),
+            scans=scans,
+            truth=self.truth.between(begin, end),
+        )
+
+
+__all__ = ["Log", "ScanSeries", "Series"]

@@ -1,0 +1,273 @@
+"""How a robot follows its velocity commands: latency, acceleration and deceleration, from the velocities that it measured.
+
+The model is that of botyard's robots (`botyard.engine.kernels.motion.ramp`) in continuous time: a command counts from `latency` after it
+was sent; until the next one the velocity approaches it with constant acceleration when it grows and constant deceleration when it falls.
+A change of sign passes through zero, where the rest of the step is lost, as it is in a simulation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from botyard.calibration.fitting import Fit, Parameter, Value, least_squares
+from botyard.calibration.log import Log, Series
+from botyard.calibration.planar import F8, between, twist_of
+from botyard.model.robot import MotionLimits
+
+MAX_LATENCY_S: Final = 2.0
+FIRST_LATENCIES_S: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6)
+FIRST_FACTORS: Final = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Where the search begins: the best of these latencies, and factors of the ramps."""
+MIN_RAMP, MAX_RAMP = 1e-2, 50.0
+"""Bounds of accelerations, m/s² and rad/s²."""
+USUAL_RAMP: Final = (0.5, 1.5)
+"""First values where the model has none, m/s² and rad/s²."""
+MIN_ROWS: Final = 20
+"""Fewest measured velocities."""
+SAME_COMMAND: Final = 1e-9
+DIFFERENCE: Final = 0.02
+"""Share of the priors for derivatives: velocities jump a little with the ramps where a change of sign falls together with a command."""
+MAX_REFINEMENTS: Final = 300
+"""Evaluations of the exact model."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MotionFit:
+    """What was found out of motion.
+
+    Attributes
+    ----------
+    fit : Fit
+        ``latency``, ``accel x``, ``decel x``, ``accel a``, ``decel a``.
+    values : tuple of Value
+        For reports.
+    deviation : (2,) array
+        Standard deviation of what is left: m/s, rad/s.
+    """
+
+    fit: Fit
+    values: tuple[Value, ...]
+    deviation: F8
+
+    def value(self, name: str) -> Value:
+        """A value by its name."""
+        return next(one for one in self.values if one.name == name)
+
+
+def measured_velocities(log: Log) -> Series:
+    """The velocities that the robot measured; of a log without them the differences of odometry, in the middle between two poses."""
+    if len(log.velocities):
+        return log.velocities
+    time, poses = log.odometry.time, log.odometry.values
+    twists = twist_of(between(poses[:-1], poses[1:])) / np.diff(time)[:, None]
+    return Series(0.5 * (time[1:] + time[:-1]), twists)
+
+
+def ramped(times: F8, targets: F8, accel: float, decel: float, step: float, at: F8, *, is_smooth: bool) -> F8:
+    """Velocities at some times of a robot that follows targets, each in force from its time on, and begins with the first one.
+
+    Parameters
+    ----------
+    times, targets : (k,) arrays
+        Ascending, s; m/s or rad/s.
+    accel, decel : float
+        Ramps, m/s² or rad/s².
+    step : float
+        Of the simulation, s: where a velocity changes its sign, it stays 0 until the step is over.
+    at : (n,) array
+        s.
+    is_smooth : bool
+        Half a step is lost at each change of sign, which is the mean, so that the result changes smoothly with the ramps.
+    """
+    knots, values = [float(times[0])], [float(targets[0])]
+    velocity, ends = float(targets[0]), np.append(times[1:], np.inf).tolist()
+    for begin, end, target in zip(times.tolist(), ends, targets.tolist(), strict=True):
+        now = begin
+        while now < end and velocity != target:
+            turns = velocity * target < 0.0
+            goal = 0.0 if turns else target
+            slows = turns or abs(target) < abs(velocity)
+            needed = abs(goal - velocity) / (decel if slows else accel)
+            if now + needed > end:
+                velocity += (goal - velocity) * (end - now) / needed
+                now = end
+            else:
+                now, velocity = now + needed, goal
+            knots.append(now)
+            values.append(velocity)
+            if turns and velocity == 0.0 and now < end:
+                over = now + 0.5 * step if is_smooth else begin + math.ceil((now - begin) / step - 1e-9) * step
+                now = min(end, over)
+                knots.append(now)
+                values.append(0.0)
+        if end < np.inf and knots[-1] < end:
+            knots.append(end)
+            values.append(velocity)
+    return np.interp(at, knots, values)
+
+
+def _changes(times: F8, targets: F8, limit: float) -> tuple[F8, F8]:
+    """Only those commands that change something, within the robot's top speed."""
+    targets = np.clip(targets, -limit, limit)
+    new = np.append(True, np.abs(np.diff(targets)) > SAME_COMMAND)
+    return times[new], targets[new]
+
+
+class _Problem:
+    """Predicted less measured velocities of all logs."""
+
+    def __init__(self, logs: Sequence[Log], limits: MotionLimits, step: float) -> None:
+        self._step = step
+        self._rows = []
+        for log in logs:
+            measured = measured_velocities(log)
+            begin = log.commands.time[0]
+            measured = measured.between(begin, np.inf)
+            if len(measured) < 2:
+                continue
+            parts = []
+            for axis, limit in ((0, limits.max_speed.x), (2, limits.max_speed.a)):
+                changes = _changes(log.commands.time, log.commands.values[:, axis], limit or np.inf)
+                first = np.concatenate([[changes[0][0] - 10.0], changes[0]])
+                # before the first command it was as fast as then
+                parts.append((first, np.concatenate([measured.values[:1, axis], changes[1]]), measured.values[:, axis]))
+            self._rows.append((measured.time, parts))
+        self.count = sum(len(time) for time, _ in self._rows)
+
+    def residuals(self, values: F8, *, is_smooth: bool = True) -> tuple[F8, F8]:
+        """Of forward and turning velocities, m/s and rad/s."""
+        latency, *ramps = values.tolist()
+        found: tuple[list[F8], list[F8]] = ([], [])
+        for time, parts in self._rows:
+            for axis, (times, targets, measured) in enumerate(parts):
+                predicted = ramped(
+                    times,
+                    targets,
+                    ramps[2 * axis],
+                    ramps[2 * axis + 1],
+                    self._step,
+                    time - latency,
+                    is_smooth=is_smooth,
+                )
+                found[axis].append(predicted - measured)
+        return np.concatenate(found[0]), np.concatenate(found[1])
+
+
+def fit_motion(logs: Sequence[Log], limits: MotionLimits, step: float) -> MotionFit | None:
+    """Fit latency and ramps of all logs together; None: they hold no commands, or no velocities after them.
+
+    Parameters
+    ----------
+    logs : sequence of Log
+        With commands and odometry or velocities.
+    limits : MotionLimits
+        Top speeds, and the ramps to begin with.
+    step : float
+        Step of the simulation in which the values will be used, s.
+    """
+    logs = [log for log in logs if len(log.commands)]
+    problem = _Problem(logs, limits, step)
+    if problem.count < MIN_ROWS:
+        return None
+    before = [0.0, limits.accel.x, limits.decel.x, limits.accel.a, limits.decel.a]
+    starts = [0.0] + [value or USUAL_RAMP[k // 2] for k, value in enumerate(before[1:])]
+    names = (
+        ("latency", "s", "time from a command to the motion that it causes"),
+        ("accel x", "m/s²", "forward acceleration: limits.accel[0]"), ("decel x", "m/s²", "forward deceleration: limits.decel[0]"),
+        ("accel a", "rad/s²", "rotational acceleration: limits.accel[2] (there in °/s²)"),
+        ("decel a", "rad/s²", "rotational deceleration: limits.decel[2] (there in °/s²)"),
+    )  # fmt: skip
+    parameters = [Parameter(*names[0], starts[0], 0.2, 0.0, MAX_LATENCY_S)]
+    parameters += [
+        Parameter(*name, start, 0.5 * start, MIN_RAMP, MAX_RAMP)
+        for name, start in zip(names[1:], starts[1:], strict=True)
+    ]
+    values = _search(problem, np.array(starts))
+    for _ in range(2):
+        sizes = [max(1.4826 * float(np.median(np.abs(part))), 1e-4) for part in problem.residuals(values)]
+
+        def scaled(v: F8, sizes: list[float] = sizes) -> F8:
+            return np.concatenate([part / size for part, size in zip(problem.residuals(v), sizes, strict=True)])
+
+        fit = least_squares(parameters, scaled, is_scaled=False, loss="soft_l1", start=values, difference=DIFFERENCE)
+        values = fit.values.copy()
+    fit = _refined(problem, fit)
+    deviation = np.array(
+        [float(np.sqrt(np.mean(part * part))) for part in problem.residuals(fit.values, is_smooth=False)]
+    )
+    return MotionFit(fit, tuple(fit.value(one.name) for one in parameters), deviation)
+
+
+def motion_error(logs: Sequence[Log], limits: MotionLimits, step: float, values: F8) -> tuple[float, float] | None:
+    """Root mean square difference of predicted and measured velocities, m/s and rad/s; None: the logs have none.
+
+    Parameters
+    ----------
+    logs, limits, step
+        As of `fit_motion`.
+    values : (5,) array
+        Latency, s, and the ramps; a ramp of 0 is immediate.
+    """
+    problem = _Problem([log for log in logs if len(log.commands)], limits, step)
+    if not problem.count:
+        return None
+    values = np.where(values > 0.0, values, [0.0, *[MAX_RAMP] * 4])
+    x, a = (float(np.sqrt(np.mean(part * part))) for part in problem.residuals(values, is_smooth=False))
+    return x, a
+
+
+def _refined(problem: _Problem, fit: Fit) -> Fit:
+    """The fit of the exact model, which jumps a little with the ramps, near that of the smooth one, whose intervals it keeps."""
+    from scipy import optimize
+
+    told = np.array(fit.told)
+    if not told.any():
+        return fit
+    deviations = np.sqrt(np.diag(fit.covariance))[told]
+    sizes = [max(1.4826 * float(np.median(np.abs(part))), 1e-4) for part in problem.residuals(fit.values)]
+    low, high = (np.array([getattr(one, end) for one in fit.parameters]) for end in ("low", "high"))
+
+    def whole(part: F8) -> F8:
+        values = fit.values.copy()
+        values[told] += part * deviations
+        return np.clip(values, low, high)
+
+    def cost(values: F8) -> float:
+        parts = problem.residuals(values, is_smooth=False)
+        return sum(
+            float(np.sum(2.0 * (np.sqrt(1.0 + (part / size) ** 2) - 1.0)))
+            for part, size in zip(parts, sizes, strict=True)
+        )
+
+    n = int(told.sum())
+    best = np.zeros(n)
+    for size in (4.0, 2.0):  # it has many small minima
+        simplex = best + np.concatenate([np.zeros((1, n)), size * np.eye(n)]) - 0.25 * size
+        best = optimize.minimize(
+            lambda part: cost(whole(part)), best, method="Nelder-Mead",
+            options={"maxfev": MAX_REFINEMENTS, "initial_simplex": simplex, "xatol": 0.05, "fatol": 0.05},
+        ).x  # fmt: skip
+    return replace(fit, values=whole(best))
+
+
+def _search(problem: _Problem, starts: F8) -> F8:
+    """The best of some latencies and ramps."""
+    usual = [max(float(np.std(part)), 1e-3) for part in problem.residuals(starts)]
+    best, least = starts, np.inf
+    for latency in FIRST_LATENCIES_S:
+        for x in FIRST_FACTORS:
+            trial = starts * np.array([0.0, x, x, x, x]) + np.array([latency, 0.0, 0.0, 0.0, 0.0])
+            cost = sum(
+                float(np.mean(np.abs(part))) / size for part, size in zip(problem.residuals(trial), usual, strict=True)
+            )
+            if cost < least:
+                best, least = trial, cost
+    return np.clip(best, [0.0, *[MIN_RAMP] * 4], [MAX_LATENCY_S, *[MAX_RAMP] * 4])
+
+
+__all__ = ["MotionFit", "fit_motion", "measured_velocities", "motion_error", "ramped"]

@@ -1,0 +1,277 @@
+"""Odometry: wheel scales and separation, and the random part, from the ways between true poses.
+
+The true way between two measured poses is compared with that of odometry in between. Its deviations come from three sources: the
+systematic errors that are looked for, the random errors of odometry, which add up on the way, and the errors of the measured poses, which
+neighbouring ways have in common. The latter two give the covariance of all deviations (block tridiagonal), whose parameters are
+estimated by maximum likelihood; with it the former are a generalised least-squares fit.
+
+The systematic part is UMBmark's (J. Borenstein and L. Feng, "Measurement and correction of systematic odometry errors in mobile robots",
+IEEE Trans. Robotics and Automation 12 (6), 1996): unequal wheels E_d = D_R / D_L, and the separation E_b = b_actual / b_nominal. The
+random part is that of botyard's odometry (`botyard.engine.kernels.odometry`): in each step each axis errs by a factor 1 + ε, ε uniform.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from botyard.calibration.covariance import Covariance, whitened
+from botyard.calibration.fitting import Fit, Parameter, Value, least_squares, untold
+from botyard.calibration.log import Log, Series
+from botyard.calibration.planar import F8, between, compose, inverse, wrap
+from botyard.calibration.ways import Pieces, Ways, chain, corrected, cut, matrix_of, ways_of
+from botyard.errors import CalibrationError
+from botyard.model.robot import Drive, RobotSpec
+
+MIN_WAYS: Final = 3
+"""Fewest ways of all logs together."""
+OUTLIER: Final = 8.0
+"""A true pose is an outlier if both ways that it ends deviate by so many times what they usually do."""
+MAX_OUTLIER_ROUNDS: Final = 5
+SPARSE_S: Final = 5.0
+"""True poses that are on average farther apart in time are single ones (returns to known places): their clock is taken for exact."""
+MAX_VARIANCE_SPREAD: Final = 0.35
+"""A random part is told if the standard deviation of its logarithm is below this."""
+USUAL_VARIANCES: Final = np.array([1e-4, 1e-4, 4e-6, 4e-6])
+"""Variances that are usual: of ε forward and turning (1 %), of measured places (2 mm) and headings (2 mrad)."""
+ROUNDS: Final = 3
+"""Times that systematic part and covariance are estimated in turn."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OdometryFit:
+    """What was found out of odometry.
+
+    Attributes
+    ----------
+    fit : Fit
+        ``scale``, ``skew``, ``separation`` (as a factor), and the place of the markers.
+    values : tuple of Value
+        For reports: systematic and random part, and the robot's parameters.
+    corrected : (2, 2) array
+        Matrix from (forward, turned) of odometry to corrected ones.
+    deviation : (4,) array
+        Standard deviations: of ε forward and turning, of the measured place (m) and heading (rad).
+    rms : (2,) array
+        Root mean square deviation of the ways with the fitted values, m and rad.
+    ways : int
+        Number of ways.
+    outliers : int
+        True poses that were left out.
+    """
+
+    fit: Fit
+    values: tuple[Value, ...]
+    corrected: F8
+    deviation: F8
+    rms: F8
+    ways: int
+    outliers: int
+
+    def value(self, name: str) -> Value:
+        """A value by its name."""
+        return next(one for one in self.values if one.name == name)
+
+
+# -- the fit
+
+
+def _parameters(logs: int, sparse: Sequence[bool]) -> list[Parameter]:
+    found = [
+        Parameter("scale", "", "mean factor of the ways of both wheels", 1.0, 0.05, 0.3, 3.0),
+        Parameter("skew", "", "half the difference of the factors of right and left wheel", 0.0, 0.02, -0.5, 0.5),
+        Parameter("separation", "", "separation of the wheels as a multiple of the nominal one", 1.0, 0.1, 0.2, 5.0),
+        Parameter("markers x", "m", "place of the measured markers in the robot's frame", 0.0, 0.1, -2.0, 2.0),
+        Parameter("markers y", "m", "place of the measured markers in the robot's frame", 0.0, 0.1, -2.0, 2.0),
+        Parameter(
+            "markers heading", "rad", "heading of the measured markers in the robot's frame", 0.0, 0.1, -4.0, 4.0
+        ),
+    ]
+    for i in range(logs):
+        if not sparse[i]:
+            about = f"time of the truth's clock in log {i + 1}: what is added to its times"
+            found.append(Parameter(f"clock {i + 1}", "s", about, 0.0, 0.1, -1.0, 1.0))
+    return found
+
+
+class _Problem:
+    """Deviations of the ways of all logs."""
+
+    def __init__(self, ways: Sequence[Ways], offsets: Sequence[float], clocks: Sequence[bool], nominal: float) -> None:
+        self.ways, self._offsets, self._nominal = list(ways), list(offsets), nominal
+        self.parameters = _parameters(len(ways), [not one for one in clocks])
+        self._clock = [
+            next((i for i, one in enumerate(self.parameters) if one.name == f"clock {n + 1}"), None)
+            for n in range(len(ways))
+        ]
+
+    def matrix(self, values: F8) -> F8:
+        return matrix_of(float(values[0]), float(values[1]), float(values[2]), self._nominal)
+
+    def pieces(self, values: F8) -> list[Pieces]:
+        """Odometry of all logs, cut."""
+        shifts = [0.0 if i is None else float(values[i]) for i in self._clock]
+        return [cut(one, base + shift) for one, base, shift in zip(self.ways, self._offsets, shifts, strict=True)]
+
+    def parts(self, values: F8) -> list[tuple[Pieces, F8, F8, F8]]:
+        """Of each log pieces, corrected twists, true headings at knots, true ways."""
+        matrix, found = self.matrix(values), []
+        for one, pieces in zip(self.ways, self.pieces(values), strict=True):
+            robot = compose(one.truth, inverse(values[3:6]))
+            found.append((pieces, corrected(pieces.twists, matrix), robot[:, 2], between(robot[:-1], robot[1:])))
+        return found
+
+    def deviations(self, values: F8) -> F8:
+        """Of all ways, (3 k,): x, y, heading of each."""
+        rows = []
+        for pieces, twists, _, true_ways in self.parts(values):
+            difference = true_ways - chain(pieces, twists)[2]
+            difference[:, 2] = wrap(difference[:, 2])
+            rows.append(difference)
+        return np.concatenate(rows).reshape(-1)
+
+    def drop_outliers(self, values: F8) -> int:
+        """Leave out true poses of which both ways deviate far more than others do, in opposite directions."""
+        dropped = 0
+        deviations, at = self.deviations(values).reshape(-1, 3), 0
+        usual = 1.4826 * np.median(np.abs(deviations), axis=0) + 1e-6
+        for n, one in enumerate(self.ways):
+            own = deviations[at : at + len(one.knots) - 1] / usual
+            at += len(one.knots) - 1
+            size = np.abs(own).max(axis=1)
+            keep = np.ones(len(one.knots), bool)
+            worst = [i for i in range(1, len(own)) if min(size[i - 1], size[i]) > OUTLIER]
+            for i in worst:  # of neighbours only the worst at a time
+                if keep[i - 1] and size[i - 1] + size[i] >= max(
+                    size[j - 1] + size[j] for j in worst if abs(j - i) <= 1
+                ):
+                    keep[i] = False
+            dropped += int((~keep).sum())
+            self.ways[n] = one._replace(knots=one.knots[keep], truth=one.truth[keep])
+        return dropped
+
+
+def fit_odometry(
+    logs: Sequence[Log], truths: Sequence[Series], offsets: Sequence[float], spec: RobotSpec, step: float
+) -> OdometryFit:
+    """Fit the odometry of all logs together.
+
+    Parameters
+    ----------
+    logs : sequence of Log
+        With odometry.
+    truths : sequence of Series
+        True poses for each, by their own clocks.
+    offsets : sequence of float
+        What to add to their times, s, roughly; what is missing is fitted, unless the clock is exact or the poses are single ones.
+    spec : RobotSpec
+        The robot, for its nominal separation.
+    step : float
+        Step of the simulation in which the random part will be used, s.
+
+    Raises
+    ------
+    CalibrationError
+        There are too few true poses; or the robot is omnidirectional, which has no wheels on an axis.
+    """
+    if spec.drive is not Drive.DIFF:
+        raise CalibrationError(
+            f"{spec.name}: expected a robot with two driven wheels on an axis (drive diff), found drive {spec.drive.name.lower()}"
+        )
+    ways = [ways_of(log, truth, offset) for log, truth, offset in zip(logs, truths, offsets, strict=True)]
+    clocks = [
+        not log.has_exact_clock and (one.knots[-1] - one.knots[0]) / len(one.knots) < SPARSE_S
+        for log, one in zip(logs, ways, strict=True)
+    ]
+    count = sum(len(one.knots) - 1 for one in ways)
+    if count < MIN_WAYS:
+        raise CalibrationError(f"expected at least {MIN_WAYS} ways between true poses, found {count}")
+    nominal = 2.0 * spec.pioneer.half_track
+    problem = _Problem(ways, offsets, clocks, nominal)
+    values = np.array([one.start for one in problem.parameters])
+    variances = USUAL_VARIANCES
+    outliers = 0
+    for _ in range(MAX_OUTLIER_ROUNDS):
+        dropped = problem.drop_outliers(values)
+        outliers += dropped
+        if not dropped:
+            break
+    fit, logs_covariance = None, np.zeros((4, 4))
+    for _ in range(ROUNDS):
+        covariance = Covariance(problem.parts(values), step)
+        lower = covariance.lower(variances)
+        fit = least_squares(
+            problem.parameters, lambda v, lower=lower: whitened(lower, problem.deviations(v)), is_scaled=True,  # type: ignore[misc]
+            loss="huber", start=values,
+        )  # fmt: skip
+        values = fit.values.copy()
+        variances, logs_covariance = covariance.fit(problem.deviations(values), USUAL_VARIANCES, variances)
+    lower = covariance.lower(variances)
+    fit = least_squares(
+        problem.parameters, lambda v: whitened(lower, problem.deviations(v)), is_scaled=True, loss="huber", start=values
+    )  # fmt: skip
+    rows = problem.deviations(fit.values).reshape(-1, 3)
+    rms = np.array(
+        [math.sqrt(float((rows[:, :2] ** 2).sum(axis=1).mean())), math.sqrt(float((rows[:, 2] ** 2).mean()))]
+    )
+    deviation = np.sqrt(variances)
+    found = _values(fit, deviation, logs_covariance, spec, nominal)
+    return OdometryFit(fit, found, problem.matrix(fit.values), deviation, rms, len(rows), outliers)
+
+
+def _values(fit: Fit, deviation: F8, spread: F8, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
+    """What is reported: by wheels, as UMBmark says it, and as parameters of the robot."""
+    error, low = (
+        spec.odometry_error,
+        spec.odometry_error_low
+        or replace(spec.odometry_error, x=-spec.odometry_error.x, y=-spec.odometry_error.y, a=-spec.odometry_error.a),
+    )
+    wheels, turning, middle = ("scale", "skew"), ("separation",), "mean proportional error of odometry"
+    found = [
+        fit.derived(
+            "left scale", "", "true way of the left wheel for each m by odometry", lambda p: p["scale"] - p["skew"], wheels, 1.0
+        ),
+        fit.derived(
+            "right scale", "", "true way of the right wheel for each m by odometry", lambda p: p["scale"] + p["skew"], wheels, 1.0
+        ),
+        fit.derived(
+            "wheel separation", "m", "distance of the driven wheels", lambda p: p["separation"] * nominal, turning, nominal
+        ),
+        fit.derived(
+            "E_d", "", "UMBmark: right wheel's diameter by the left one's",
+            lambda p: (p["scale"] + p["skew"]) / (p["scale"] - p["skew"]), wheels, 1.0,
+        ),
+        fit.derived("E_b", "", "UMBmark: actual by nominal separation", lambda p: p["separation"], turning, 1.0),
+        fit.derived(
+            "drift", "rad/m", "true rotation for each m that odometry has as straight",
+            lambda p: 2.0 * p["skew"] / (p["separation"] * nominal), ("skew",), 0.0,
+        ),
+        fit.derived(
+            "forward error", "", f"{middle} forward: the middle of odometry.error_low[0] and odometry.error[0]",
+            lambda p: 1.0 / p["scale"] - 1.0, ("scale",), 0.5 * (error.x + low.x),
+        ),
+        fit.derived(
+            "turning error", "", f"{middle} turning: the middle of odometry.error_low[2] and odometry.error[2]",
+            lambda p: p["separation"] / p["scale"] - 1.0, turning, 0.5 * (error.a + low.a),
+        ),
+    ]  # fmt: skip
+    factors = (1.0 / fit["scale"], fit["separation"] / fit["scale"])
+    for k, (name, about, before) in enumerate((
+        ("forward spread", "random part of the forward error: half of odometry.error[0] − odometry.error_low[0]", 0.5 * (error.x - low.x)),
+        ("turning spread", "random part of the turning error: half of odometry.error[2] − odometry.error_low[2]", 0.5 * (error.a - low.a)),
+    )):  # fmt: skip
+        sd = 0.5 * math.sqrt(max(0.0, float(spread[k, k])))  # of the logarithm of a standard deviation
+        half_width = math.sqrt(3.0) * float(deviation[k]) * factors[k]
+        if sd <= 0.0 or sd > MAX_VARIANCE_SPREAD:
+            found.append(untold(name, "", about, before))
+        else:
+            factor = math.exp(1.96 * sd)
+            found.append(Value(name, "", about, half_width, half_width / factor, half_width * factor, before))
+    return tuple(found)
+
+
+__all__ = ["SPARSE_S", "OdometryFit", "fit_odometry"]

@@ -1,0 +1,233 @@
+"""Errors of a laser's ranges: bias, noise of ranges and of bearings, and noise that grows with the range.
+
+Scans are compared with what the map lets expect at the true poses. The pose of each scan is fitted again (three numbers for each, which
+take up errors of the true poses, of the mount and of the map's frame), and what these could explain is projected out of the residuals.
+The parameters are those of botyard's lasers: a uniform error of each range (``range_noise``) and of each bearing (``angle_noise``), and of
+the device ``normal_errors`` a bias and a normal error in proportion to the range.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.calibration.fitting import Value, estimated, untold
+from botyard.calibration.log import Log, Series
+from botyard.calibration.matching import MAX_UNEXPLAINED, MIN_BEAMS, UNEXPLAINED_M, Matcher, spread_scans
+from botyard.calibration.planar import F8, compose, inverse
+from botyard.model.sensors import LaserSpec
+from botyard.studies.statistics import student_quantile
+
+MAX_SCANS: Final = 200
+"""Scans that are used of a log."""
+MIN_SCANS: Final = 8
+FINE_SPREADS_M: Final = (0.2, 0.1, 0.05, 0.05)
+"""Residuals that count half when the true poses are known already."""
+OUTLIER: Final = 5.0
+"""Residuals beyond so many standard deviations are outliers: something that the map does not have."""
+MAX_BIAS_DEVIATION_M: Final = 0.02
+"""A bias is told if its standard deviation is below this."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangeFit:
+    """What was found out of a laser.
+
+    Attributes
+    ----------
+    values : tuple of Value
+        ``range_bias``, ``range_noise``, ``angle_noise``, ``range_share``.
+    unexplained : float
+        Share of the ranges that the map does not explain.
+    deviation : float
+        Standard deviation of the residuals, m.
+    scans, ranges, outliers : int
+        Numbers of scans, of ranges, and of those that were left out.
+    residuals : (k,) array
+        Some of them, for a histogram, m.
+    """
+
+    values: tuple[Value, ...]
+    unexplained: float
+    deviation: float
+    scans: int
+    ranges: int
+    outliers: int
+    residuals: F8
+
+    @property
+    def fits_map(self) -> bool:
+        """Whether the map is that of the logs."""
+        return self.unexplained <= MAX_UNEXPLAINED
+
+    def value(self, name: str) -> Value:
+        """A value by its name."""
+        return next(one for one in self.values if one.name == name)
+
+
+def _thinned(log: Log, truth: Series, offset: float) -> Any:
+    assert log.scans is not None
+    begin, end = float(truth.time[0]) + offset, float(truth.time[-1]) + offset
+    scans = log.scans.chosen((log.scans.time >= begin) & (log.scans.time <= end))
+    if not len(scans):
+        return None
+    return spread_scans(scans, float(scans.time[-1] - scans.time[0]) / MAX_SCANS)
+
+
+def fit_ranges(
+    logs: Sequence[Log],
+    truths: Sequence[Series],
+    offsets: Sequence[float],
+    markers: F8,
+    matchers: Sequence[Matcher | None],
+) -> RangeFit | None:
+    """Fit the errors of the laser's ranges; None: the logs hold too few scans.
+
+    Parameters
+    ----------
+    logs, truths, offsets : sequences
+        As of `botyard.calibration.odometry.fit_odometry`; true poses are in the map's frame, roughly.
+    markers : (3,) array
+        Pose of what was measured in the robot's frame.
+    matchers : sequence of Matcher or None
+        Of the map, for each log.
+    """
+    sums = _Sums()
+    for log, truth, offset, matcher in zip(logs, truths, offsets, matchers, strict=True):
+        if log.scans is None or matcher is None or not len(truth):
+            continue
+        scans = _thinned(log, truth, offset)
+        if scans is None:
+            continue
+        robot = compose(truth.at(scans.time - offset), inverse(markers))
+        poses = matcher.match(matcher.laser_poses(robot), scans.ranges, has_prior=False, spreads=FINE_SPREADS_M)
+        sums.add(matcher, poses, scans.ranges)
+    if sums.scans < MIN_SCANS:
+        return None
+    laser = next(one.laser for one in matchers if one is not None)
+    return sums.fit(laser)
+
+
+class _Sums:
+    """Collects residuals of scans."""
+
+    def __init__(self) -> None:
+        self.scans = 0
+        self._unexplained: list[tuple[float, int]] = []
+        self._rows: list[tuple[F8, F8, F8, F8]] = []  # of each scan: residuals, gradients, ranges, slopes
+        self.outliers = 0
+
+    def add(self, matcher: Matcher, poses: F8, measured: F8) -> None:
+        """Add the scans of a log."""
+        self._unexplained.append((matcher.unexplained(poses, measured), len(poses)))
+        expected, usable = matcher.expect(poses), matcher.usable(measured)
+        where = usable & expected.good
+        r = np.where(where, measured - expected.ranges, 0.0)
+        near = r[where & (np.abs(r) < UNEXPLAINED_M)]
+        spread = 1.4826 * float(np.median(np.abs(near - np.median(near)))) if len(near) else 0.0
+        inside = where & (np.abs(r) <= max(OUTLIER * spread, 1e-3))
+        self.outliers += int(where.sum() - inside.sum())
+        for i in range(len(poses)):
+            some = inside[i]
+            if some.sum() < MIN_BEAMS:
+                continue
+            g = expected.gradients[i, some]
+            self._rows.append((r[i, some], g, expected.ranges[i, some], g[:, 2]))
+            self.scans += 1
+
+    def fit(self, laser: LaserSpec) -> RangeFit:
+        """The four values."""
+        bias, spread = self._bias()
+        weights = [np.ones(len(row[0])) for row in self._rows]
+        for _ in range(3):  # weights need the noise, and the noise the weights
+            coefficients, covariance = self._noise(bias, weights)
+            weights = [1.0 / np.maximum(self._features(row) @ coefficients, 1e-10) for row in self._rows]
+        count = sum(len(row[0]) for row in self._rows)
+        left = np.concatenate([row[0] - bias for row in self._rows])
+        share = sum(a * n for a, n in self._unexplained) / sum(n for _, n in self._unexplained)
+        return RangeFit(
+            values=(self._bias_value(bias, spread), *_noise_values(coefficients, covariance, self.scans, laser)),
+            unexplained=share,
+            deviation=float(np.sqrt(np.mean(left * left))),
+            scans=self.scans,
+            ranges=count,
+            outliers=self.outliers,
+            residuals=left[:: max(1, len(left) // 20_000)],
+        )
+
+    def _bias_value(self, bias: float, spread: float) -> Value:
+        about = "mean error of ranges: normal_errors.range_bias"
+        if spread > MAX_BIAS_DEVIATION_M:
+            return untold("range_bias", "m", about, 0.0)
+        return estimated("range_bias", "m", about, bias, spread, self.scans - 1, 0.0)
+
+    def _bias(self) -> tuple[float, float]:
+        """Mean error of ranges and its standard deviation, apart from what the pose of each scan explains; scans are independent."""
+        upper, lower = np.zeros(len(self._rows)), np.zeros(len(self._rows))
+        for i, (r, g, _, _) in enumerate(self._rows):
+            rest = _projected(g, np.ones(len(r)))
+            upper[i], lower[i] = rest @ r, rest @ rest
+        bias = float(upper.sum() / max(lower.sum(), 1e-300))
+        errors = upper - bias * lower
+        n = len(self._rows)
+        return bias, math.sqrt(float(errors @ errors) * n / max(1, n - 1)) / max(float(lower.sum()), 1e-300)
+
+    @staticmethod
+    def _features(row: tuple[F8, F8, F8, F8]) -> F8:
+        """What the variance of a range is the sum of: a constant, the square of the slope, the square of the range."""
+        return np.stack([np.ones(len(row[0])), row[3] ** 2, row[2] ** 2], axis=1)
+
+    def _noise(self, bias: float, weights: list[F8]) -> tuple[F8, F8]:
+        """Coefficients of the variance (`_features`) and their covariance, scans being independent; they may come out below 0.
+
+        The square of a residual from which the pose has been projected out has the mean Σ M_ij² v_j.
+        """
+        normal, rights, squares = np.zeros((3, 3)), np.zeros((len(self._rows), 3)), []
+        for i, (row, weight) in enumerate(zip(self._rows, weights, strict=True)):
+            r, g = row[0] - bias, row[1]
+            q, _ = np.linalg.qr(g)
+            m = np.eye(len(r)) - q @ q.T
+            features = (m * m) @ self._features(row)
+            scale = weight * weight
+            normal += features.T @ (features * scale[:, None])
+            rights[i] = features.T @ (scale * (m @ r) ** 2)
+            squares.append(features.T @ (features * scale[:, None]))
+        size = np.sqrt(np.diag(normal))
+        back = np.linalg.inv(normal / np.outer(size, size) + 1e-12 * np.eye(3)) / np.outer(size, size)
+        coefficients = back @ rights.sum(axis=0)
+        errors = np.stack([right - own @ coefficients for right, own in zip(rights, squares, strict=True)])
+        return coefficients, back @ (errors.T @ errors) @ back
+
+
+def _projected(g: F8, v: F8) -> F8:
+    """What of a vector is left without the columns of `g`."""
+    q, _ = np.linalg.qr(g)
+    found: F8 = v - q @ (q.T @ v)
+    return found
+
+
+def _noise_values(coefficients: F8, covariance: F8, scans: int, laser: LaserSpec) -> list[Value]:
+    """Roots of the coefficients: half-widths of uniform errors are √3 times the standard deviation."""
+    uniform = math.sqrt(3.0)
+    rows = (
+        ("range_noise", "m", "half-width of the uniform error of each range: lasers[0].range_noise", uniform, laser.range_noise),
+        (
+            "angle_noise", "rad", "half-width of the uniform error of each bearing: lasers[0].angle_noise (there in °)", uniform,
+            laser.angle_noise,
+        ),
+        ("range_share", "", "increase of the standard deviation for each m of range: normal_errors.range_share", 1.0, 0.0),
+    )  # fmt: skip
+    found = []
+    for k, (name, unit, about, factor, before) in enumerate(rows):
+        half = student_quantile(max(1, scans - 1)) * math.sqrt(max(0.0, float(covariance[k, k])))
+        middle = float(coefficients[k])
+        value, low, high = (factor * math.sqrt(max(0.0, one)) for one in (middle, middle - half, middle + half))
+        found.append(Value(name, unit, about, value, low, high, before))
+    return found
+
+
+__all__ = ["RangeFit", "fit_ranges"]

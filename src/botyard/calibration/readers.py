@@ -1,0 +1,116 @@
+"""Reads logs: recordings of botyard, bags of ROS 1 and 2, Pioneer packets (``--record-packets``) and CSV tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from botyard.calibration.bagreader import read_bag
+from botyard.calibration.choice import WHOLE, Choice, one_of
+from botyard.calibration.log import Log, ScanSeries, Series
+from botyard.calibration.packets import read_packets
+from botyard.calibration.tables import read_csv
+from botyard.errors import ArgumentError, CalibrationError, FormatError
+from botyard.formats.budget import Budget
+from botyard.model.robot import RobotSpec
+from botyard.recording.arrays import load
+from botyard.recording.mcap import MAGIC
+from botyard.recording.reader import Reader
+
+BAGS: Final = (".bag", ".db3", ".mcap")
+
+
+def read_log(path: Path, spec: RobotSpec, choice: Choice = WHOLE, budget: Budget = Budget()) -> Log:
+    """Read a log of any kind.
+
+    Parameters
+    ----------
+    path : Path
+        An MCAP file of ``--record``; a ``.bag``, ``.db3`` or ``.mcap`` of ROS, or the folder of a bag of ROS 2; a ``.csv``; a file of
+        ``--record-packets``.
+    spec : RobotSpec
+        The robot: scales of its packets, its laser.
+    choice : Choice
+        Which robot and topics.
+    budget : Budget
+        Limits of reading.
+
+    Raises
+    ------
+    FormatError
+        It cannot be read: with the place, what was expected and what was found.
+    CalibrationError
+        It holds several robots or topics, or none that was asked for.
+    """
+    if path.suffix.lower() == ".csv":
+        return read_csv(path, spec, choice, budget)
+    if path.is_dir() or (path.suffix.lower() in BAGS and not _is_recording(path, budget)):
+        return read_bag(path, choice, budget)
+    if path.suffix.lower() == ".mcap":
+        return _of_recording(path, choice, budget)
+    return read_packets(path, spec, choice.robot)
+
+
+def _is_recording(path: Path, budget: Budget) -> bool:
+    """Whether a file is a recording of botyard. Another MCAP file is a bag of ROS 2."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                return False
+    except OSError as error:
+        raise FormatError(f"cannot be read: {error.strerror or error}", path) from None
+    with Reader(str(path), budget) as reader:
+        return "botyard" in reader.metadata
+
+
+def _of_recording(path: Path, choice: Choice, budget: Budget) -> Log:
+    run = load(path, budget=budget)
+    name = one_of(run.robots, choice.robot, "robots", path, "--of")
+    row = run.robots.index(name)
+    scans = None
+    try:
+        found = run.scans(choice.topics.get("scans", "base_scan"))
+    except ArgumentError:  # no robot has recorded scans
+        if "scans" in choice.topics:
+            raise
+    else:
+        ranges = found.ranges[:, row].astype(np.float64)
+        there = ~np.isnan(ranges).all(axis=1)
+        if there.any():
+            beams = ~np.isnan(ranges[there]).all(axis=0)
+            scans = ScanSeries(
+                run.time[there], ranges[there][:, beams], float(found.angle_min[row]), float(found.increment[row])
+            )
+    return Log(
+        source=str(path),
+        robot=name,
+        odometry=Series.of(run.time, run.odometry[:, row]),
+        velocities=Series.of(run.time, run.velocities[:, row]),
+        commands=Series.of(*run.command_changes(name)),
+        scans=scans,
+        truth=Series.of(run.time, run.poses[:, row]),
+        has_exact_clock=True,
+    )
+
+
+def read_truth(path: Path, spec: RobotSpec, choice: Choice = WHOLE, budget: Budget = Budget()) -> Series:
+    """True poses of a file: a CSV table with ``time``, ``x``, ``y``, ``heading``, or a log of any kind that has true poses.
+
+    Raises
+    ------
+    FormatError
+        It cannot be read.
+    CalibrationError
+        There are none.
+    """
+    truth = read_log(path, spec, choice, budget).truth
+    if len(truth) < 2:
+        raise CalibrationError(
+            f"{path}: expected at least two true poses (columns time, x, y, heading), found {len(truth)}"
+        )
+    return truth
+
+
+__all__ = ["read_log", "read_truth"]

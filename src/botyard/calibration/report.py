@@ -1,0 +1,126 @@
+"""Reports of calibrations: a table for the terminal, and one page of HTML that stands alone."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.calibration.calibration import Calibration
+from botyard.calibration.fitting import UNTOLD_SHARE, Fit, Value
+from botyard.calibration.motion import MotionFit
+from botyard.calibration.odometry import OdometryFit
+from botyard.errors import CommandLineError
+from botyard.extras import is_there, lacking
+from botyard.pictures.reportpage import document, escaped, image, plain_table
+from botyard.safefile import write_text
+
+BINS: Final = 60
+HEADS: Final = ("value", "fitted", "95 % interval", "before", "unit", "what it is")
+
+
+def value_rows(values: tuple[Value, ...]) -> list[tuple[str, ...]]:
+    """A row for each value: the texts of `HEADS`."""
+    rows: list[tuple[str, ...]] = []
+    for one in values:
+        before = "" if math.isnan(one.before) else f"{one.before:.5g}"
+        fitted, interval = "cannot be told", ""
+        if one.is_told:
+            fitted, interval = f"{one.value:.5g}", f"{one.low:.5g} … {one.high:.5g}"
+        rows.append((one.name, fitted, interval, before, one.unit, one.about))
+    return rows
+
+
+def write_report(found: Calibration, path: Path, *, force: bool = False) -> None:
+    """Write the page.
+
+    Raises
+    ------
+    CommandLineError
+        matplotlib is not installed.
+    KeptFileError
+        There is a file that botyard did not write, and `force` is False.
+    OSError
+        It cannot be written.
+    """
+    if not is_there("matplotlib"):
+        raise CommandLineError(lacking("a report", "calibrate"))
+    write_text(path, _page(found), force=force)
+
+
+def _page(found: Calibration) -> str:
+    logs = ", ".join(escaped(log.source, 200) for log in found.logs)
+    parts = [f"<p>Model {escaped(found.base.name)}, fitted to {logs}.</p>"]
+    if found.notes:
+        parts += ["<h2>What to know</h2><ul>", *(f"<li>{escaped(note, 1000)}</li>" for note in found.notes), "</ul>"]
+    for name, fit in found.groups:
+        parts += [f"<h2>{name.capitalize()}</h2>", plain_table(HEADS, value_rows(fit.values))]
+        if not hasattr(fit, "fit"):
+            parts.append(
+                f"<p>{fit.ranges} ranges of {fit.scans} scans, {fit.outliers} outliers left out; the map does not explain "
+                f"{100 * fit.unexplained:.1f} % of the ranges.</p>"
+            )
+        else:
+            parts.append(_identifiability(fit.fit))
+    if found.held_out:
+        rows = [(one.name, one.unit, f"{one.before:.4g}", f"{one.after:.4g}") for one in found.held_out]
+        parts += [
+            "<h2>Held out</h2><p>Errors (root mean squares) in a part of the logs that was not used, before and with the values fitted to "
+            "the rest.</p>",
+            plain_table(("error", "unit", "before", "after"), rows),
+        ]
+    parts += [image(figure, name) for name, figure in _figures(found)]
+    return document(f"Calibration of {found.base.name}", parts)
+
+
+def _identifiability(fit: Fit) -> str:
+    """Eigenvalues of the information matrix and what they are of."""
+    rows = []
+    for one in fit.directions:
+        main = sorted(one.weights.items(), key=lambda item: -item[1])[:3]
+        mix = ", ".join(f"{name} {100 * weight:.0f} %" for name, weight in main if weight > 0.05)
+        known = 1.0 / math.sqrt(1.0 + one.information)
+        rows.append((mix, f"{one.information:.3g}", f"{known:.2g}", "no" if known > UNTOLD_SHARE else "yes"))
+    return (
+        "<p>What the logs tell: eigenvalues of the information matrix, in units of what is usually known beforehand, the least first. "
+        "What remains unknown is given as a share of that.</p>"
+        + plain_table(("combination", "information", "remains unknown", "told"), rows)
+    )
+
+
+def _figures(found: Calibration) -> Any:
+    """Figures with their names."""
+    if found.paths is not None:
+        figure, axes = _axes("x [m]", "y [m]")
+        truth, before, after = found.paths
+        for line, label in ((truth, "true"), (before, "odometry"), (after, "corrected odometry")):
+            axes.plot(line[:, 0], line[:, 1], lw=1.0, label=label)
+        axes.set_aspect("equal")
+        axes.legend(fontsize=8)
+        yield "path by truth and odometry", figure
+    for name, fit in found.groups:
+        if isinstance(fit, (OdometryFit, MotionFit)):
+            values, label = fit.fit.residuals, f"residuals of {name} in standard deviations"
+            figure, axes = _axes(label, "number")
+            axes.hist(np.clip(values, -6.0, 6.0), BINS)
+        else:
+            label = "residuals of ranges [m]"
+            figure, axes = _axes(label, "number")
+            axes.hist(fit.residuals, BINS)
+        yield label, figure
+
+
+def _axes(x: str, y: str) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.subplots()
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(True, alpha=0.3)
+    return figure, axes
+
+
+__all__ = ["HEADS", "value_rows", "write_report"]

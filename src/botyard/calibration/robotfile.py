@@ -1,0 +1,156 @@
+"""A robot's model with fitted values, and its file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from botyard.calibration.fitting import Value
+from botyard.calibration.motion import MotionFit
+from botyard.calibration.odometry import OdometryFit
+from botyard.calibration.ranges import RangeFit
+from botyard.errors import ModelError
+from botyard.model.devices import make_spec
+from botyard.model.library import load_robot, parse_robot
+from botyard.model.robot import Axes, RobotSpec
+from botyard.model.robotfile import to_table
+from botyard.safefile import MARK
+
+DIGITS: Final = 6
+"""Digits of numbers that are written."""
+
+
+def calibrated(
+    spec: RobotSpec, odometry: OdometryFit | None, motion: MotionFit | None, ranges: RangeFit | None
+) -> RobotSpec:
+    """The robot with the values that are told; the others stay."""
+    if odometry is not None:
+        spec = _with_odometry(spec, odometry)
+    if motion is not None:
+        accel, decel = (
+            replace(old, **{axis: _told(motion.value(f"{name} {axis}"), getattr(old, axis)) for axis in "xa"})
+            for name, old in (("accel", spec.limits.accel), ("decel", spec.limits.decel))
+        )
+        spec = replace(spec, limits=replace(spec.limits, accel=accel, decel=decel))
+    if ranges is not None and ranges.fits_map and spec.lasers:
+        first = spec.lasers[0]
+        first = replace(
+            first,
+            range_noise=_told(ranges.value("range_noise"), first.range_noise),
+            angle_noise=_told(ranges.value("angle_noise"), first.angle_noise),
+        )
+        spec = replace(spec, lasers=(first, *spec.lasers[1:]))
+        bias, share = (_significant(ranges.value(name)) for name in ("range_bias", "range_share"))
+        others = tuple(d for d in spec.devices if d.type != "normal_errors")
+        if bias or share:
+            others = (*others, make_spec("normal_errors", range_bias=bias, range_share=share))
+        spec = replace(spec, devices=others)
+    return spec
+
+
+def _told(value: Value, old: float) -> float:
+    return value.value if value.is_told else old
+
+
+def _significant(value: Value) -> float:
+    """The value if its interval says that it is not 0, else 0."""
+    return value.value if value.is_told and (value.low > 0.0 or value.high < 0.0) else 0.0
+
+
+def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
+    high = spec.odometry_error
+    low = spec.odometry_error_low or Axes(-high.x, -high.y, -high.a)
+    found = {}
+    for axis, name in (("x", "forward"), ("a", "turning")):
+        most, least = getattr(high, axis), getattr(low, axis)
+        middle = _told(odometry.value(f"{name} error"), 0.5 * (most + least))
+        spread = _told(odometry.value(f"{name} spread"), 0.5 * (most - least))
+        found[axis] = middle - spread, middle + spread
+    return replace(
+        spec,
+        odometry_error=Axes(found["x"][1], high.y, found["a"][1]),
+        odometry_error_low=Axes(found["x"][0], low.y, found["a"][0]),
+        perfect_odometry=False,
+    )
+
+
+def robot_text(spec: RobotSpec, base: RobotSpec, name: str, remarks: Sequence[str]) -> str:
+    """The contents of a robot file, TOML: what differs from `base` if that is a model of the library, else everything.
+
+    Parameters
+    ----------
+    spec, base : RobotSpec
+        The robot, and the one that it came from.
+    name : str
+        Its name: that of the file without its suffix.
+    remarks : sequence of str
+        Comments for its begin.
+
+    Raises
+    ------
+    ModelError
+        The file would not give back the robot.
+    """
+    whole = to_table(spec)
+    if _is_of_library(base) and name.lower() != base.name.lower():
+        before = to_table(base)
+        table: dict[str, Any] = {"extends": base.name, "description": spec.description} | _differences(whole, before)
+    else:
+        table = whole
+    lines = [f"# {MARK}", *(f"# {line}" for line in remarks)]
+    tables = {key: value for key, value in table.items() if isinstance(value, Mapping)}
+    lines += [f"{key} = {_toml(value)}" for key, value in table.items() if key not in tables]
+    for key, value in tables.items():
+        lines += ["", f"[{key}]", *(f"{inner} = {_toml(one)}" for inner, one in value.items())]
+    text = "\n".join(lines) + "\n"
+    if not _agree(to_table(parse_robot(text, name)), whole):
+        raise ModelError(f"robot {spec.name}: its file would not give back the robot")
+    return text
+
+
+def _is_of_library(spec: RobotSpec) -> bool:
+    try:
+        return load_robot(spec.name) == spec
+    except ModelError:
+        return False
+
+
+def _differences(table: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not as before; of tables the keys that are not."""
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        old = before.get(name)
+        if value == old:
+            continue
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            value = {key: one for key, one in value.items() if one != old.get(key)}
+        found[name] = value
+    return found
+
+
+def _agree(a: Any, b: Any) -> bool:
+    """Whether two tables are the same up to the digits that are written, and values that are left out."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return all(_agree(a.get(key), b.get(key)) for key in {*a, *b})
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_agree, a, b))
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return math.isclose(a, b, rel_tol=10.0 ** (1 - DIGITS), abs_tol=1e-9)
+    return bool(a == b)
+
+
+def _toml(value: Any) -> str:
+    """A value of TOML; tables inside of lists are inline."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{name} = {_toml(one)}" for name, one in value.items() if one is not None) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, float):
+        return repr(float(f"{value:.{DIGITS}g}")) if math.isfinite(value) else ("-inf" if value < 0 else "inf")
+    return json.dumps(value)
+
+
+__all__ = ["calibrated", "robot_text"]

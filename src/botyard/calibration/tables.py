@@ -1,0 +1,147 @@
+"""Reads CSV tables with named columns and units as logs."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from botyard.calibration.choice import Choice, one_of
+from botyard.calibration.log import Log, Series
+from botyard.calibration.planar import F8, arc
+from botyard.errors import FormatError
+from botyard.formats.base import read_bytes
+from botyard.formats.budget import Budget, Meter
+from botyard.model.robot import RobotSpec
+from botyard.names import shown
+
+_UNITS: Final[Mapping[str, tuple[str, float]]] = {
+    "s": ("s", 1.0), "ms": ("s", 1e-3), "us": ("s", 1e-6), "µs": ("s", 1e-6), "ns": ("s", 1e-9),
+    "m": ("m", 1.0), "cm": ("m", 1e-2), "mm": ("m", 1e-3),
+    "rad": ("rad", 1.0), "deg": ("rad", math.pi / 180.0), "°": ("rad", math.pi / 180.0),
+    "m/s": ("m/s", 1.0), "mm/s": ("m/s", 1e-3), "cm/s": ("m/s", 1e-2),
+    "rad/s": ("rad/s", 1.0), "deg/s": ("rad/s", math.pi / 180.0), "°/s": ("rad/s", math.pi / 180.0),
+}  # fmt: skip
+"""Units of columns: what they measure, and how large they are."""
+_COLUMNS: Final[Mapping[str, str]] = {
+    "time": "s", "x": "m", "y": "m", "heading": "rad", "vx": "m/s", "vy": "m/s", "yaw rate": "rad/s",
+    "odom x": "m", "odom y": "m", "odom heading": "rad", "left wheel": "m", "right wheel": "m",
+    "command vx": "m/s", "command vy": "m/s", "command yaw rate": "rad/s",
+}  # fmt: skip
+"""Columns that are read, and their unit if none is. Those of true poses are ``x``, ``y``, ``heading``, as `botyard export` has them."""
+_WORDS: Final[Mapping[str, str]] = {"yaw": "heading", "theta": "heading", "th": "heading", "t": "time"}
+_HEADER: Final = re.compile(r"^\s*(.*?)\s*(?:[\[(]([^\])]*)[\])])?\s*$")
+
+
+def _columns_of(header: list[str], path: Path) -> dict[str, tuple[int, float]]:
+    """The place and the size of the unit of each column that is known."""
+    found: dict[str, tuple[int, float]] = {}
+    for place, text in enumerate(header):
+        match = _HEADER.match(text)
+        assert match is not None
+        words = match[1].lower().replace("_", " ").split()
+        name = " ".join([*words[:-1], _WORDS.get(words[-1], words[-1])]) if words else ""
+        if name not in _COLUMNS:
+            continue
+        usual = _COLUMNS[name]
+        kind, size = _UNITS.get((match[2] or usual).strip(), ("", 0.0))
+        if kind != usual:
+            units = ", ".join(unit for unit, (what, _) in _UNITS.items() if what == usual)
+            raise FormatError(f'column "{shown(text)}": expected one of the units {units}', path, 1)
+        if name in found:
+            raise FormatError(f'expected one column "{name}", found two', path, 1)
+        found[name] = place, size
+    if "time" not in found:
+        listed = ", ".join(shown(text, 40) for text in header[:20])
+        raise FormatError(f'expected a column "time [s]", found {listed or "none"}', path, 1)
+    return found
+
+
+def read_csv(path: Path, spec: RobotSpec, choice: Choice, budget: Budget) -> Log:
+    """Read a table with a header; columns that are not known are passed over, empty cells are values that are missing.
+
+    Raises
+    ------
+    FormatError
+        With the line.
+    """
+    data = read_bytes(path, Meter(budget, str(path), FormatError), FormatError)
+    try:
+        rows = csv.reader(data.decode("utf-8-sig").splitlines())
+        header = next(rows, [])
+        columns = _columns_of(header, path)
+        names = [text.strip().lower() for text in header]
+        robot = names.index("robot") if "robot" in names else None
+        meter = Meter(budget, str(path), FormatError)
+        robots: dict[str, list[list[float]]] = {}
+        for row in rows:
+            if not row:
+                continue
+            meter.add("cells", len(columns), rows.line_num)
+            if len(row) < len(header):
+                raise FormatError(f"expected {len(header)} values, found {len(row)}", path, rows.line_num)
+            values = [_number(row[place], size, header[place], path, rows.line_num) for place, size in columns.values()]
+            robots.setdefault("" if robot is None else row[robot], []).append(values)
+    except UnicodeDecodeError as error:
+        raise FormatError(f"cannot be read: {error}", path) from None
+    except csv.Error as error:
+        raise FormatError(f"cannot be read: {error}", path, rows.line_num) from None
+    name = one_of(robots, choice.robot, "robots", path, "--of")
+    table = dict(zip(columns, np.array(robots[name], np.float64).T, strict=True))
+    return _of_columns(table, path, name, spec)
+
+
+def _number(text: str, size: float, column: str, path: Path, line: int) -> float:
+    if not text.strip():
+        return math.nan
+    try:
+        return float(text) * size
+    except ValueError:
+        raise FormatError(f'column "{shown(column)}": expected a number, found "{shown(text)}"', path, line) from None
+
+
+def _of_columns(table: Mapping[str, F8], path: Path, name: str, spec: RobotSpec) -> Log:
+    time = table["time"]
+
+    def series(*names: str) -> Series:
+        has = [one for one in names if one in table]
+        if not has:
+            return Series()
+        if names[0] not in has or names[2] not in has:
+            raise FormatError(f'expected columns "{names[0]}" and "{names[2]}", found {", ".join(has)}', path, 1)
+        none = np.zeros(len(time))
+        return Series.of(time, np.stack([table.get(one, none) for one in names], axis=1))
+
+    odometry = series("odom x", "odom y", "odom heading")
+    if {"left wheel", "right wheel"} <= {*table}:
+        odometry = _of_wheels(time, table["left wheel"], table["right wheel"], 2.0 * spec.pioneer.half_track)
+    return Log(
+        source=str(path),
+        robot=name,
+        odometry=odometry,
+        velocities=series("vx", "vy", "yaw rate"),
+        commands=series("command vx", "command vy", "command yaw rate"),
+        truth=series("x", "y", "heading"),
+    )
+
+
+def _of_wheels(time: F8, left: F8, right: F8, separation: float) -> Series:
+    """Odometry from the ways of two wheels, m, with the robot's own separation."""
+    good = np.isfinite(time) & np.isfinite(left) & np.isfinite(right)
+    time, left, right = time[good], left[good], right[good]
+    turned = np.diff(right - left) / separation
+    twists = np.stack([np.diff(left + right) / 2.0, np.zeros(len(turned)), turned], axis=1)
+    heading = np.concatenate([[0.0], np.cumsum(turned)])[: len(time)]
+    steps = arc(twists)
+    c, s = np.cos(heading[:-1]), np.sin(heading[:-1])
+    x = np.concatenate([[0.0], np.cumsum(c * steps[:, 0] - s * steps[:, 1])])
+    y = np.concatenate([[0.0], np.cumsum(s * steps[:, 0] + c * steps[:, 1])])
+    return Series.of(time, np.stack([x[: len(time)], y[: len(time)], heading], axis=1))
+
+
+__all__ = ["read_csv"]

@@ -1,0 +1,153 @@
+"""Logs of simulated robots whose true parameters are known."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.calibration.log import Log, ScanSeries, Series
+from botyard.calibration.planar import between, compose
+from botyard.model.devices import make_spec
+from botyard.model.library import load_robot
+from botyard.model.robot import Axes, RobotSpec
+from botyard.model.scene import Scene
+from botyard.sim.simulation import Simulation
+
+F8 = NDArray[np.float64]
+STEP = 0.1
+CLOCK_S = 5000.25
+"""How much later the truth's clock is."""
+MOCAP = np.array([0.001, 0.001, 0.002])
+"""Standard deviations of measured poses: m, m, rad."""
+_CORNERS = (
+    [(0, 0), (12, 0), (12, 8), (7, 8), (7, 10), (0, 10), (0, 0)], [(3, 7), (4, 7), (4, 8), (3, 8), (3, 7)],
+    [(9, 2), (10, 2.5), (9.5, 3.5), (9, 2)],
+)  # fmt: skip
+HALL = Scene(
+    name="hall",
+    segments=np.array([(*a, *b) for line in _CORNERS for a, b in itertools.pairwise(line)], np.float64),
+)
+MIDDLE = (5.5, 4.5)
+
+
+@dataclass
+class Known:
+    """A robot with its log, and what is known of it by the names of the values."""
+
+    spec: RobotSpec
+    log: Log
+    truth: Series
+    values: dict[str, float]
+
+
+def known_robots(count: int, seconds: float, seed: int, *, scans: bool = True, turns: bool = True) -> list[Known]:
+    """Robots with random parameters that drive about in the middle of a hall."""
+    rng = np.random.default_rng(seed)
+    base = load_robot("p3dx")
+    sim = Simulation(HALL, seed=seed, warn=None)
+    assert sim.dt == STEP
+    specs, values = [], []
+    for i in range(count):
+        one = _values(rng)
+        specs.append(_spec(base, one))
+        values.append(one)
+        sim.add_robot(specs[-1], name=f"r{i}", pose=(*MIDDLE, 0.3 * i)).ghost()
+    robots = list(sim.robots.values())
+    rows: dict[str, list[F8]] = {name: [] for name in ("time", "pose", "odom", "vel", "scan", "scan time")}
+    waiting: list[list[tuple[float, float, float]]] = [[] for _ in range(count)]
+    sent: list[list[tuple[float, float, float, float]]] = [[] for _ in range(count)]
+    present = np.zeros((count, 2))
+    for k in range(round(seconds / STEP)):
+        if k % 10 == 0:
+            for i, pose in enumerate(sim.poses):
+                v, w = _command(rng, pose) if turns else (float(rng.uniform(-0.2, 0.25)), 0.0)
+                waiting[i].append((sim.time + values[i]["latency"], v, w))
+                sent[i].append((sim.time, v, 0.0, w))
+        for i in range(count):
+            while waiting[i] and waiting[i][0][0] <= sim.time + 1e-9:
+                present[i] = waiting[i].pop(0)[1:]
+        sim.fleet.command(v=present[:, 0], w=present[:, 1])
+        sim.step()
+        for name, value in (("time", sim.time), ("pose", sim.fleet.poses), ("odom", sim.fleet.odometry)):
+            rows[name].append(np.array(value))
+        rows["vel"].append(np.array([tuple(robot.velocity) for robot in robots]))
+        if scans and k % 10 == 0:
+            rows["scan time"].append(np.array(sim.time))
+            rows["scan"].append(np.array([robot.laser.read().ranges for robot in robots]))
+    sim.close()
+    arrays = {name: np.array(value) for name, value in rows.items()}
+    return [_known(arrays, i, specs[i], values[i], np.array(sent[i]), rng) for i in range(count)]
+
+
+def _values(rng: np.random.Generator) -> dict[str, float]:
+    draw = rng.uniform
+    return {
+        "forward error": draw(-0.05, 0.05), "turning error": draw(-0.05, 0.05), "forward spread": draw(0.01, 0.08),
+        "turning spread": draw(0.02, 0.1), "latency": float(rng.integers(0, 5)) * STEP, "accel x": draw(0.2, 1.0),
+        "decel x": draw(0.2, 1.0), "accel a": draw(0.8, 4.0), "decel a": draw(0.8, 4.0), "range_bias": draw(-0.04, 0.04),
+        "range_noise": draw(0.006, 0.04), "angle_noise": draw(0.001, 0.004), "range_share": draw(0.001, 0.005),
+    }  # fmt: skip
+
+
+def _spec(base: RobotSpec, one: dict[str, float]) -> RobotSpec:
+    laser = replace(base.lasers[0], range_noise=one["range_noise"], angle_noise=one["angle_noise"])
+    error = [
+        Axes(*(one[f"{n} error"] + s * one[f"{n} spread"] if n else 0.0 for n in ("forward", "", "turning")))
+        for s in (1.0, -1.0)
+    ]
+    limits = replace(
+        base.limits,
+        accel=Axes(one["accel x"], 0.0, one["accel a"]),
+        decel=Axes(one["decel x"], 0.0, one["decel a"]),
+    )
+    errors = make_spec("normal_errors", range_bias=one["range_bias"], range_share=one["range_share"])
+    return replace(
+        base, odometry_error=error[0], odometry_error_low=error[1], limits=limits, lasers=(laser,), devices=(errors,)
+    )
+
+
+def _command(rng: np.random.Generator, pose: F8) -> tuple[float, float]:
+    """Anything near the middle of the hall, else back to it."""
+    x, y = MIDDLE[0] - pose[0], MIDDLE[1] - pose[1]
+    if np.hypot(x, y) < 1.5:
+        return float(rng.uniform(-0.4, 0.5)), float(rng.uniform(-1.2, 1.2))
+    aside = (np.arctan2(y, x) - pose[2] + np.pi) % (2 * np.pi) - np.pi
+    return (0.35, float(aside)) if abs(aside) < 1 else (0.05, float(np.sign(aside)) * 0.9)
+
+
+def _known(
+    arrays: dict[str, F8], i: int, spec: RobotSpec, values: dict[str, float], sent: F8, rng: np.random.Generator
+) -> Known:
+    time, laser = arrays["time"], spec.lasers[0]
+    scans = None
+    if len(arrays["scan"]):
+        scans = ScanSeries(arrays["scan time"], arrays["scan"][:, i], -laser.fov / 2, laser.increment)
+    velocity = arrays["vel"][:, i] + rng.normal(0.0, 0.01, (len(time), 3))
+    log = Log(
+        source=f"log {i}", odometry=Series(time, arrays["odom"][:, i]), velocities=Series(time, velocity),
+        commands=Series(sent[:, 0], sent[:, 1:]), scans=scans,
+    )  # fmt: skip
+    truth = Series(time + CLOCK_S, arrays["pose"][:, i] + rng.normal(0.0, 1.0, (len(time), 3)) * MOCAP)
+    return Known(spec, log, truth, values)
+
+
+@cache
+def twenty() -> list[Known]:
+    """The robots of the acceptance."""
+    return known_robots(20, 100.0, 4)
+
+
+def with_wheels(log: Log, left: float, right: float, separation: float, nominal: float) -> Log:
+    """The log of a robot whose wheels go `left` and `right` m for each m by odometry, `separation` m apart."""
+    poses = log.odometry.values
+    ways = between(poses[:-1], poses[1:])
+    found = [poses[0]]
+    for x, y, th in ways:
+        # what true wheels have gone, and what their encoders say of it
+        l, r = (x - th * separation / 2) / left, (x + th * separation / 2) / right  # noqa: E741
+        found.append(compose(found[-1], np.array([(l + r) / 2, y, (r - l) / nominal])))
+    return replace(log, odometry=Series(log.odometry.time, np.array(found)))

@@ -1,0 +1,159 @@
+"""Logs simulated with known robots give their parameters back; what a log cannot tell, and a wrong map, is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from botyard.calibration import calibrate
+from botyard.calibration.fitting import Value
+from botyard.errors import CalibrationError
+from botyard.geometry import Pose
+from botyard.model.library import load_robot
+from botyard.model.scene import Scene
+from tests.calibration.making import CLOCK_S, HALL, MIDDLE, known_robots, twenty, with_wheels
+
+BASE = load_robot("p3dx")
+
+
+def test_twenty_known_robots_come_back_within_their_intervals() -> None:
+    """With random parameters, an unknown clock of the truth, and the noise of motion capture."""
+    hits: dict[str, int] = {}
+    for one in twenty():
+        found = calibrate([one.log], BASE, truths=[one.truth], scene=HALL, hold_out=False)
+        for name, value in one.values.items():
+            assert found.value(name).is_told, name
+            hits[name] = hits.get(name, 0) + found.value(name).holds(value)
+    assert min(hits.values()) >= 18, hits
+    assert len(hits) == 13
+
+
+def test_intervals_are_no_wider_than_they_must_be() -> None:
+    """They would hold anything if they were."""
+    one = twenty()[0]
+    found = calibrate([one.log], BASE, truths=[one.truth], scene=HALL, hold_out=False)
+    widths = {name: found.value(name).high - found.value(name).low for name in one.values}
+    for name in ("forward error", "turning error"):
+        assert widths[name] < 0.01
+    for name in ("accel x", "decel x", "accel a", "decel a"):
+        assert widths[name] < 0.1 * one.values[name]
+    assert widths["latency"] < 0.01
+    assert widths["range_bias"] < 0.003
+
+
+def test_unequal_wheels_and_their_separation() -> None:
+    """UMBmark's errors, which simulated odometry does not have: it is changed in the log."""
+    nominal = 2.0 * BASE.pioneer.half_track
+    held = 0
+    for n, one in enumerate(twenty()[:6]):
+        left, right, separation = 1.0 + 0.01 * n, 1.03 - 0.01 * n, nominal * (0.95 + 0.02 * n)
+        clean = replace(one.log, odometry=one.truth.shifted(-CLOCK_S), scans=None)
+        log = with_wheels(clean, left, right, separation, nominal)
+        found = calibrate([log], BASE, truths=[one.truth], hold_out=False)
+        told = [found.value(name) for name in ("left scale", "right scale", "wheel separation", "E_d", "E_b")]
+        known = (left, right, separation, right / left, separation / nominal)
+        assert [v.value for v in told] == pytest.approx(known, rel=0.01)
+        held += sum(v.holds(k) for v, k in zip(told, known, strict=True))
+    assert held >= 26, "of 30"
+    assert any("unequal wheels" in note for note in found.notes)
+
+
+def test_a_log_without_turns_does_not_tell_the_separation() -> None:
+    (one,) = known_robots(1, 40.0, 2, scans=False, turns=False)
+    found = calibrate([one.log], BASE, truths=[one.truth.shifted(-CLOCK_S)], hold_out=False)
+    assert not found.value("wheel separation").is_told
+    assert not found.value("turning error").is_told
+    assert found.value("forward error").holds(one.values["forward error"])
+    assert any("separation of the wheels cannot be told" in note for note in found.notes)
+    assert found.odometry is not None
+    least = found.odometry.fit.directions[0]
+    assert least.information < 1e-6
+    assert least.weights["separation"] > 0.99
+    # what is not told stays as it was
+    assert found.robot.odometry_error.a == pytest.approx(BASE.odometry_error.a)
+
+
+def test_where_the_markers_are_and_outliers_do_not_matter() -> None:
+    from botyard.calibration.planar import compose
+
+    one = twenty()[1]
+    poses = compose(one.truth.values, np.array([0.12, -0.08, 0.4]))
+    rng = np.random.default_rng(3)
+    wrong = rng.choice(len(poses), 30, replace=False)
+    poses[wrong, :2] += rng.uniform(0.5, 2.0, (30, 2))
+    found = calibrate([one.log], BASE, truths=[replace(one.truth, values=poses)], hold_out=False)
+    assert found.odometry is not None
+    for name, value in (("markers x", 0.12), ("markers y", -0.08), ("markers heading", 0.4), ("clock 1", None)):
+        told = found.odometry.fit.value(name)
+        assert told.is_told
+        assert value is None or told.value == pytest.approx(value, abs=0.01)
+    assert found.value("forward error").value == pytest.approx(one.values["forward error"], abs=0.006)
+    assert found.odometry.outliers > 0
+
+
+def test_returns_to_known_places_are_enough() -> None:
+    """A true pose every ten seconds, as on a marked square."""
+    values: list[tuple[Value, float]] = []
+    for one in twenty()[:5]:
+        truth = one.truth.shifted(-CLOCK_S)
+        rare = replace(truth, time=truth.time[::100], values=truth.values[::100])
+        found = calibrate([one.log], BASE, truths=[rare], hold_out=False)
+        values += [(found.value(name), one.values[name]) for name in ("forward error", "turning error")]
+    assert sum(v.holds(known) for v, known in values) >= 8
+    assert all(v.high - v.low < 0.1 for v, _ in values)
+
+
+def test_the_truth_can_come_from_scans() -> None:
+    one = twenty()[2]
+    found = calibrate(
+        [one.log], BASE, from_scans=True, scene=HALL, start=Pose(MIDDLE[0] + 0.1, MIDDLE[1] - 0.1, 0.6), hold_out=False
+    )
+    for name in ("forward error", "turning error"):
+        assert found.value(name).value == pytest.approx(one.values[name], abs=0.01)
+    assert found.ranges is not None
+    assert found.ranges.unexplained < 0.02
+
+
+def moved(scene: Scene) -> Scene:
+    """The same hall after it was rebuilt."""
+    walls = scene.segments.copy()
+    walls[:, [0, 2]] *= 1.25
+    return Scene(name="another", segments=walls)
+
+
+def test_a_wrong_map_is_noticed() -> None:
+    one = twenty()[3]
+    found = calibrate([one.log], BASE, truths=[one.truth], scene=moved(HALL), hold_out=False)
+    assert found.ranges is not None
+    assert not found.ranges.fits_map
+    assert any("the map does not fit" in note for note in found.notes)
+    assert found.robot.lasers == BASE.lasers
+    with pytest.raises(CalibrationError, match="the map does not fit"):
+        calibrate([one.log], BASE, from_scans=True, scene=moved(HALL), start=Pose(*MIDDLE, 0.9), hold_out=False)
+
+
+def test_what_was_held_out_is_predicted_better() -> None:
+    one = twenty()[4]
+    found = calibrate([one.log], BASE, truths=[one.truth])
+    assert len(found.held_out) == 4
+    for error in found.held_out:
+        assert error.after < error.before, error
+    twice = calibrate([one.log, one.log], BASE, truths=[one.truth, one.truth])
+    assert len(twice.held_out) == 4
+
+
+def test_logs_that_do_not_hold_enough_are_refused() -> None:
+    one = twenty()[0]
+    with pytest.raises(CalibrationError, match="do not fit the odometry"):
+        calibrate([one.log], BASE, truths=[twenty()[1].truth.shifted(1e4)])
+    with pytest.raises(CalibrationError, match="expected odometry, found 0 poses"):
+        calibrate([replace(one.log, odometry=one.log.odometry.between(-2.0, -1.0))], BASE, truths=[one.truth])
+    with pytest.raises(CalibrationError, match="two driven wheels"):
+        calibrate([one.log], load_robot("seekur"), truths=[one.truth])
+    found = calibrate(
+        [replace(one.log, commands=one.log.commands.between(-2.0, -1.0), scans=None)], BASE, hold_out=False
+    )
+    assert found.values == ()
+    assert len(found.notes) == 3
