@@ -324,10 +324,20 @@ def test_a_sensor_of_beams(known: None) -> None:
     assert not sim.fleet.taken.any() or not reader.is_read
     reader.subscribe("me")
     sim.step()
-    assert reader.is_read and sim.fleet.span(robot.name, "device feeler", 0) is not None
+    key = robot.name, "device feeler", 0
+    assert reader.is_read and sim.fleet.span(*key) is not None
+    measured = sim.fleet.measured
+    assert dict(measured) == {key: sim.fleet.span(*key)}
+    sim.step()
+    assert sim.fleet.measured is measured, "the same ones"
+    other = sim.add_robot("p3dx", pose=(0, 3, 0))
+    other.laser.subscribe("me")
+    sim.step()
+    assert sim.fleet.measured == {key: sim.fleet.span(*key), other.laser._key: sim.fleet.span(*other.laser._key)}
     reader.subscribe("me", on=False)
     sim.step()
-    assert sim.fleet.span(robot.name, "device feeler", 0) is None
+    assert sim.fleet.span(*key) is None
+    assert [*sim.fleet.measured] == [other.laser._key]
 
 
 def test_scans_of_any_sensor_of_beams_are_made_of_the_arrays_of_a_step(known: None) -> None:

@@ -197,6 +197,34 @@ def test_scans_have_a_rate_of_their_own(scan_rate: float | None, update_rate: fl
     asyncio.run(run())
 
 
+def test_slow_latched_topics_are_looked_at_once_in_a_period() -> None:
+    """The first message comes at once, also for a subscriber that comes later; a change within one period."""
+
+    async def run() -> None:
+        sim, _, graph = made(1)
+        paper = Recorder()
+        graph.add(paper)
+        step(sim, graph)
+        late = paper["/r0/robot_description"]
+        assert isinstance(late.topic, Topic)
+        versions = iter(range(1000))
+        late.topic.version = lambda: next(versions)
+        assert late.topic.period == pytest.approx(1.0)
+        late.is_wanted = True
+        paper.changed()
+        step(sim, graph)
+        assert len(late.sent) == 1
+        times = []
+        for _ in range(100):
+            before = len(late.sent)
+            step(sim, graph)
+            times += [sim.snapshot.time_us] * (len(late.sent) - before)
+        assert len(times) == pytest.approx(100 * sim.dt, abs=1)
+        assert all(b - a == 1_000_000 for a, b in pairwise(times[1:]))
+
+    asyncio.run(run())
+
+
 def test_everything_is_offered_once_and_taken_back() -> None:
     """Robots there before a transport, and those that come later; a transport that goes; types of the other ROS are left out."""
 

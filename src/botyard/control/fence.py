@@ -50,7 +50,7 @@ class Fence:
         try:
             return act(*args)
         except Exception as error:
-            self._fault(error)
+            self.fault(error)
             return otherwise
 
     def run(self, act: Callable[..., object], *args: object) -> None:
@@ -59,9 +59,10 @@ class Fence:
             try:
                 act(*args)
             except Exception as error:
-                self._fault(error)
+                self.fault(error)
 
-    def _fault(self, error: Exception) -> None:
+    def fault(self, error: Exception) -> None:
+        """An exception of the client's code that the caller has caught: for loops in which a call more for each client counts."""
         if self._end is not None:
             self.is_broken = True
             self._tell("%s: internal error, it is closed", self._what)

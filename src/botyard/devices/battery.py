@@ -307,7 +307,7 @@ BATTERY: Final = Device(
         ),
         RosMessage(
             topic="battery_recharge_state", type_name="std_msgs/Int8", fields=lambda _, found: {"data": int(found.charge_state)},
-            about="what the charger does", version=lambda found: int(found.charge_state), profiles=_ARIA,
+            about="what the charger does", version=lambda found: int(found.charge_state), period=1.0, profiles=_ARIA,
         ),
         RosMessage(
             topic="battery_state", type_name="sensor_msgs/BatteryState", fields=_message, about="the battery in ROS's own terms",

@@ -143,6 +143,8 @@ class RangeDevices:
         self._out: list[Pack[Output]] = []
         self._bounds = np.zeros(1, np.int64)
         self._spans: list[tuple[int, int]] | None = None
+        self._measured: tuple[bytes, dict[Hashable, tuple[int, int]]] | None = None
+        """Which were measured in a step, as bytes, and the slices of these."""
         self._taken = np.zeros(0, np.bool_)
         self._active: I8 | None = None
         self._last_chosen: Pack[Chosen] | None = None
@@ -282,6 +284,16 @@ class RangeDevices:
             self._spans = list(pairwise(self._bounds.tolist()))
         return [row.key for row in self._rows], self._spans
 
+    def measured(self, engine: Engine) -> Mapping[Hashable, tuple[int, int]]:
+        """The slices of all devices that were measured in this step, by their keys; the same object while these are the same."""
+        self._built(engine)
+        taken = self._taken.tobytes()
+        if self._measured is None or self._measured[0] != taken:
+            keys, spans = self.placed(engine)
+            found = {key: span for key, span, on in zip(keys, spans, self._taken.tolist(), strict=True) if on}
+            self._measured = taken, found
+        return self._measured[1]
+
     def taken(self, engine: Engine) -> NDArray[np.bool_]:
         """Which devices were measured in this step, (n,) bool in the order of `placed`."""
         self._built(engine)
@@ -362,7 +374,7 @@ class RangeDevices:
             self._shapes = _arrays([kind for _, kind in self._kinds.values()])
         table = self.table
         self._bounds = _bounds(table.size)
-        self._spans = None
+        self._spans = self._measured = None
         self._known = table.layout
         n_out = int(self._bounds[-1])
         self._out = [Pack(Output(np.zeros(n_out), np.zeros(n_out, np.int16))) for _ in range(2)]

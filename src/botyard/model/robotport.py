@@ -322,6 +322,11 @@ class Fleet(Protocol):
         """Which range sensors were measured in the last step, (n,) bool in the order of `placed`."""
         ...
 
+    @property
+    def measured(self) -> Mapping[Hashable, tuple[int, int]]:
+        """Slices of `readings` of all range sensors measured in the last step, by their keys; the same object while these are the same."""
+        ...
+
     def refresh(self) -> None:
         """Measure with all subscribed sensors in the present state: needed after bodies were added or removed between steps."""
         ...

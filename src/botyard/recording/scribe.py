@@ -65,23 +65,29 @@ class _Fleet:
         self.state: BodyColumns
         self.rows: Mapping[str, int] = {}
         self.readings: tuple[NDArray[np.float64], NDArray[np.int16]]
-        self._sensors: Mapping[Key, Sensor] = {}
-        self._taken: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._of: tuple[Mapping[Key, Sensor], bytes] = {}, b""
+        self._measured: dict[Key, tuple[int, int]] = {}
 
     def show(self, sample: Sample) -> None:
         """Show a step."""
         self.state = cast(BodyColumns, sample.columns)
-        self.rows, self._sensors = sample.plan.rows, sample.plan.sensors
+        self.rows = sample.plan.rows
         if sample.readings is not None:
-            ranges, returns, self._taken = sample.readings
+            ranges, returns, taken = sample.readings
+            sensors, which = sample.plan.sensors, taken.tobytes()
+            if self._of[0] is not sensors or self._of[1] != which:
+                self._of = sensors, which
+                self._measured = {key: sensor.span for key, sensor in sensors.items() if taken[sensor.number]}
             if self._range_step > 0.0:
                 ranges = np.rint(ranges / self._range_step) * self._range_step
             self.readings = ranges, returns
+        else:
+            self._of, self._measured = ({}, b""), {}
 
-    def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
-        """The slice of a sensor in `readings`; None: it was not measured."""
-        sensor = self._sensors.get((robot, kind, index))
-        return sensor.span if sensor is not None and self._taken[sensor.number] else None
+    @property
+    def measured(self) -> Mapping[Key, tuple[int, int]]:
+        """See `botyard.model.robotport.Fleet`."""
+        return self._measured
 
 
 class _Reader:

@@ -32,10 +32,13 @@ log = logging.getLogger("botyard.ros")
 class _Publication:
     """A topic, see `botyard.interfaces.ros.transport.Publication`."""
 
+    __slots__ = ("_node", "_pipe", "_ros", "_writer")
+
     replays_latched = False
 
     def __init__(self, ros: Ros2, node: str, topic: Topic, changed: Callable[[], None]) -> None:
         self._ros = ros
+        self._pipe = ros.pipe
         self._node = node
         kind = full(topic.type_name)
         is_kept = topic.latched or topic.is_kept
@@ -53,9 +56,7 @@ class _Publication:
 
     def send(self, message: EncodedMessage) -> None:
         """Send a message."""
-        pipe = self._ros.pipe
-        self._writer.write(message.cdr, pipe.now())
-        pipe.wake()
+        self._writer.write(message.cdr, self._pipe.writing())
 
     def close(self) -> None:
         """Close the publisher."""

@@ -101,6 +101,7 @@ class RtpsNode:
         self._group: list[socket.socket] = []
         self._timer: asyncio.TimerHandle | None = None
         self._soon: asyncio.Handle | None = None
+        self._writing_at = 0.0
         self._is_closed = False
         own = interface_addresses()
         self._only = frozenset(own) if environment.reach == "LOCALHOST" else frozenset()
@@ -230,9 +231,16 @@ class RtpsNode:
         """The participant's clock, s."""
         return self._loop.time()
 
+    def writing(self) -> float:
+        """The time of a sample that is being written, s: one for all of this iteration of the event loop, at whose end they are sent."""
+        if self._soon is None:
+            self.wake()
+        return self._writing_at
+
     def wake(self) -> None:
         """Something was written: it is sent at the end of this iteration of the event loop, all together."""
         if self._soon is None and not self._is_closed:
+            self._writing_at = self._loop.time()
             self._soon = self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:

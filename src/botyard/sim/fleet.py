@@ -252,6 +252,11 @@ class Fleet(Handle):
         """Which range sensors were measured in the last step, in the order of `placed`."""
         return self._sim._devices.taken(self._sim._engine)
 
+    @property
+    def measured(self) -> Mapping[Hashable, tuple[int, int]]:
+        """Slices of `readings` of all range sensors measured in the last step, by their keys; the same object while these are the same."""
+        return self._sim._devices.measured(self._sim._engine)
+
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
         """The beams of a range sensor."""
         return self._sim._devices.bundles(key)

@@ -24,7 +24,7 @@ def description(topics: RobotTopics, messages: Messages) -> Topic:
         return messages.value("String", text[0])
 
     about = "the robot as URDF, for RViz and Foxglove"
-    return Topic(names.topic("robot_description"), "std_msgs/String", make, about, version=lambda: True)
+    return Topic(names.topic("robot_description"), "std_msgs/String", make, about, version=lambda: True, period=1.0)
 
 
 __all__ = ["description"]

@@ -110,8 +110,8 @@ class Offer:
     publications: dict[Transport, Publication] = field(default_factory=dict)
     readers: list[Publication] = field(default_factory=list)
     wanted: bool = False
-    turn: int = -1
-    """Topics with a period: of the last message, see `Topic.turn`."""
+    period_us: tuple[int, int] = (0, 0)
+    """Topics with a period: that of the last message, see `Topic.period_at`."""
     last_version: Hashable = None
     latched: tuple[Hashable, EncodedMessage] | None = None
     """Latched topics: version and last message, which all late joiners get."""
@@ -122,11 +122,12 @@ class Offer:
 
     def is_due(self, time_us: int) -> bool:
         """Whether a message is due at a simulated time, µs; without a period in every step. True once in each period."""
-        if not self.topic.period or self.topic.version is not None:
-            return True
-        turn, last = self.topic.turn(time_us), self.turn
-        self.turn = turn
-        return turn != last
+        begin, end = self.period_us
+        if begin <= time_us < end:
+            return False
+        if self.topic.period:
+            self.period_us = self.topic.period_at(time_us)
+        return True
 
 
 @dataclass(slots=True, eq=False)

@@ -20,13 +20,15 @@ class EncodedMessage:
     topic : Topic
         The topic.
     stamp : Stamp
-        Time of the present state.
+        Time of the present state; also an attribute.
     """
+
+    __slots__ = ("_cdr", "_message", "_quick", "_ros1", "_topic", "_types", "stamp")
 
     def __init__(self, types: Types, topic: Topic, stamp: Stamp) -> None:
         self._types = types
         self._topic = topic
-        self._stamp = stamp
+        self.stamp = stamp
         self._quick = topic.quick
         self._message = topic.make(stamp) if topic.quick is None else None
         self._ros1: bytes | None = None
@@ -38,15 +40,10 @@ class EncodedMessage:
         return self._message is None and self._quick is None
 
     @property
-    def stamp(self) -> Stamp:
-        """Time of the state."""
-        return self._stamp
-
-    @property
     def message(self) -> Any:
         """The message as an object of its ROS 1 class, for transports with a form of their own; of the present state, like the bytes."""
         if self._message is None:
-            self._message = self._topic.make(self._stamp)
+            self._message = self._topic.make(self.stamp)
         return self._message
 
     @property
@@ -55,7 +52,7 @@ class EncodedMessage:
         if self._ros1 is None:
             quick = self._quick
             self._ros1 = (
-                quick("ros1", self._stamp) if quick else self._types.encode_ros1(self._message, self._topic.type_name)
+                quick("ros1", self.stamp) if quick else self._types.encode_ros1(self._message, self._topic.type_name)
             )
         return self._ros1
 
@@ -65,7 +62,7 @@ class EncodedMessage:
         if self._cdr is None:
             quick = self._quick
             self._cdr = (
-                quick("cdr", self._stamp) if quick else self._types.encode_cdr(self._message, self._topic.type_name)
+                quick("cdr", self.stamp) if quick else self._types.encode_cdr(self._message, self._topic.type_name)
             )
         return self._cdr
 

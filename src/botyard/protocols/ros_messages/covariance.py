@@ -42,7 +42,7 @@ class OdometryCovariance:
         self._kept = np.zeros((3, 3, 0))
         """J of each robot."""
         self._odom, self._path, self._frame = np.zeros((0, 3)), np.zeros((0, 2)), np.zeros((0, 3))
-        self._made: tuple[memoryview, memoryview] | None = None
+        self._made: tuple[bytes, bytes] | None = None
 
     def add(self, fleet: Fleet, robot: str) -> None:
         """A robot is there, with odometry that is exact."""
@@ -109,13 +109,13 @@ class OdometryCovariance:
         j[1, 1] += ly
         j[2, 2] += turn
 
-    def of(self, robot: str) -> tuple[memoryview, memoryview]:
+    def of(self, robot: str) -> tuple[bytes, bytes]:
         """Covariances of pose and velocity as they stand in a message: 36 float64 by rows, `SIZE` bytes each."""
         poses, velocities = self._made or self._make()
         at = SIZE * self._places[robot]
         return poses[at : at + SIZE], velocities[at : at + SIZE]
 
-    def _make(self) -> tuple[memoryview, memoryview]:
+    def _make(self) -> tuple[bytes, bytes]:
         assert self._fleet is not None
         rows = self._rows(self._fleet)
         squares, is_anew = self._fleet.odometry_variances
@@ -136,7 +136,7 @@ class OdometryCovariance:
                 poses[:, place] += value
         speed = self._fleet.state.vel[rows]
         velocities[:, (0, 7, 35)] += each * speed * speed
-        self._made = memoryview(poses.tobytes()), memoryview(velocities.tobytes())
+        self._made = poses.tobytes(), velocities.tobytes()
         return self._made
 
 

@@ -137,37 +137,40 @@ class Encoders:
 
     def _scan(self, one: Shown, beams: ScanArrays, make: Callable[[Stamp], Any]) -> Callable[[str, Stamp], bytes]:
         """The template is rebuilt when the configuration of the beams changes."""
-        made: dict[int, QuickScan] = {}
-        fleet, data, types, (robot, kind, index) = self._fleet, self._data, self._types, one.reader.key
+        fleet, data, key, is_open = self._fleet, self._data, one.reader.key, beams.is_open
+        template: QuickScan | None = None
+        of_layout = 0
 
         def quick(wire: str, stamp: Stamp) -> bytes:
-            span = fleet.span(robot, kind, index)
-            if span is None or not fleet.is_exact:  # not measured in this step, or rounded
+            nonlocal template, of_layout
+            layout, spans = data.measured(fleet)
+            span = spans.get(key)
+            if span is None:  # not measured in this step, or rounded
                 return self._slow(wire, make(stamp), one.ros.type_name)
-            template = made.get(fleet.layout)
-            if template is None:
-                made.clear()
-                template = made[fleet.layout] = QuickScan(types, make)
-            return template.bytes(wire, stamp, *data.scan(fleet, span, beams.is_open, template.range_min))
+            if template is None or layout != of_layout:
+                template, of_layout = QuickScan(self._types, make), layout
+            ranges, seen = data.scan(fleet, span, is_open, template.range_min)
+            return template.bytes(wire, stamp, ranges, seen)
 
         return quick
 
     def _points(self, one: Shown, beams: EndPoints, make: Callable[[Stamp], Any]) -> Callable[[str, Stamp], bytes]:
-        made: list[QuickCloud] = []
         key = one.reader.name, beams
         cloud = self._clouds.get(key)
         if cloud is None:
             cloud = self._clouds[key] = Cloud(one.reader.key, beams.rays(one.reader.spec))
             self._data.add(cloud)
-        fleet, data, types = self._fleet, self._data, self._types
+        fleet, data = self._fleet, self._data
+        template: QuickCloud | None = None
 
         def quick(wire: str, stamp: Stamp) -> bytes:
+            nonlocal template
             points = data.cloud(fleet, cloud)
             if points is None:  # not measured in this step, or rounded
                 return self._slow(wire, make(stamp), one.ros.type_name)
-            if not made:
-                made.append(QuickCloud(types, one.ros.type_name, make))
-            return made[0].bytes(wire, stamp, points)
+            if template is None:
+                template = QuickCloud(self._types, one.ros.type_name, make)
+            return template.bytes(wire, stamp, points)
 
         return quick
 

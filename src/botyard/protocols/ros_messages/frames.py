@@ -116,12 +116,12 @@ class StepFrames:
         state = fleet.state
         odom, path = state.odom[rows], state.path[rows]
         half_track, radius = np.array([r.shape for r in robots]).T
-        columns = [_planar(odom)]
+        columns = [planar(odom)]
         for side in (1.0, -1.0):
             angle = (path[:, 0] - side * half_track * path[:, 1]) / radius
             columns.append(_rolled(side * half_track, radius, angle))
         if self.is_localized:
-            columns.append(_planar(self._corrections(odom, state.pose[rows])))
+            columns.append(planar(self._corrections(odom, state.pose[rows])))
         numbers = [memoryview(column.tobytes()) for column in columns]
         return {robot: self._of(robot, i, numbers) for i, robot in enumerate(robots)}
 
@@ -155,7 +155,7 @@ def _composed(a: F8, b: F8) -> F8:
     )
 
 
-def _planar(poses: F8) -> F8:
+def planar(poses: F8) -> F8:
     """Translations and quaternions of poses, (n, 3): (n, 7)."""
     made = np.zeros((len(poses), _NUMBERS))
     made[:, :2] = poses[:, :2]
@@ -171,4 +171,4 @@ def _rolled(y: F8, z: F8, angle: F8) -> F8:
     return made
 
 
-__all__ = ["MAP", "MovingFrames", "StepFrames"]
+__all__ = ["MAP", "MovingFrames", "StepFrames", "planar"]

@@ -1,7 +1,7 @@
 """Fast encoding of the most frequent messages with templates: odometry, laser scans, sonar clouds.
 
-A template is a message with marker values, encoded by rosbags; values are later written at the markers' offsets. So the layout, with frame
-names and CDR padding, is that of rosbags; tests compare the bytes.
+A template is a message with marker values, encoded by rosbags and cut where these are; a message is what is between the cuts, joined with
+the values. So the layout, with frame names and CDR padding, is that of rosbags; tests compare the bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard.elementary import cosine_sine
 from botyard.geometry import Pose, Twist
 from botyard.protocols.ros_messages.covariance import SIZE as COVARIANCE_BYTES
 from botyard.protocols.ros_messages.messages import Covariances, Messages, Placed, Stamp
@@ -30,7 +29,11 @@ _MARKS: Final = tuple(-(7.25e77 + k * 1e74) for k in range(8))
 """Marks of doubles, which no constant of a message holds."""
 
 
-_ONE, _TWO, _DOUBLES6, _DOUBLES7 = (struct.Struct(f) for f in ("<I", "<II", "<6d", "<7d"))
+_ONE, _TWO, _DOUBLES7 = (struct.Struct(f) for f in ("<I", "<II", "<7d"))
+_POSE: Final = 56
+"""Bytes of a position and a quaternion: seven doubles."""
+_TWIST: Final = 48
+"""Bytes of linear and angular velocity: six doubles."""
 
 
 class TemplateError(Exception):
@@ -69,6 +72,8 @@ class QuickOdometry:
         Of pose and velocity; overwritten where `bytes` is given others.
     """
 
+    __slots__ = ("_made", "_message", "_types")
+
     def __init__(self, types: Types, messages: Messages, frame: str, child: str, covariances: Covariances) -> None:
         self._types = types
         pose, twist = Pose(_MARKS[0], _MARKS[1], 0.0), Twist(_MARKS[4], _MARKS[5], _MARKS[6])
@@ -76,37 +81,34 @@ class QuickOdometry:
         turn = message.pose.pose.orientation
         turn.z, turn.w = _MARKS[2], _MARKS[3]
         self._message = message
-        self._made: dict[str, tuple[bytearray, int, int, int]] = {}
+        self._made: dict[str, tuple[bytes, bytes, bytes, bytes]] = {}
 
-    def _template(self, wire: str) -> tuple[bytearray, int, int, int]:
+    def _template(self, wire: str) -> tuple[bytes, bytes, bytes, bytes]:
         """Built on first use: with ROS 1 alone, the types of ROS 2, which take half a second to parse, are not needed."""
         data = _encode(self._types, wire, self._message, "nav_msgs/Odometry")
         x, y, z, w, vx, vy, turning = (_find(data, struct.pack("<d", mark)) for mark in _MARKS[:7])
         if (y - x, z - x, w - x) != (8, 40, 48) or (vy - vx, turning - vx) != (8, 40):
             raise TemplateError("a pose is seven numbers in a row, a twist six")
-        made = self._made[wire] = bytearray(data), _stamp_at(data), x, vx
+        if vx - x != _POSE + COVARIANCE_BYTES or len(data) - vx != _TWIST + COVARIANCE_BYTES:
+            raise TemplateError("covariances follow pose and twist")
+        at = _stamp_at(data)
+        made = data[:at], data[at + _TWO.size : x], data[x + _POSE : vx], data[vx + _TWIST :]
+        self._made[wire] = made
         return made
 
     def bytes(
         self,
         wire: str,
         stamp: Stamp,
-        pose: Sequence[float],
-        velocity: Sequence[float],
-        covariances: tuple[memoryview, memoryview] | None = None,
+        pose: bytes,
+        twist: bytes,
+        covariances: tuple[bytes, bytes] | None = None,
     ) -> bytes:
-        """The message of x, y (m), yaw (rad); forward, leftward (m/s) and turning velocity (rad/s); and of the bytes of covariances."""
-        data, stamped, at, twist = self._made.get(wire) or self._template(wire)
-        _TWO.pack_into(data, stamped, stamp.sec, stamp.nanosec)
-        x, y, yaw = pose
-        v, vy, w = velocity
-        w_turn, z_turn = cosine_sine(yaw / 2.0)
-        _DOUBLES7.pack_into(data, at, x, y, 0.0, 0.0, 0.0, z_turn, w_turn)
-        _DOUBLES6.pack_into(data, twist, v, vy, 0.0, 0.0, 0.0, w)
-        if covariances is not None:  # they follow pose and twist
-            at, twist = at + _DOUBLES7.size, twist + _DOUBLES6.size
-            data[at : at + COVARIANCE_BYTES], data[twist : twist + COVARIANCE_BYTES] = covariances
-        return bytes(data)
+        """The message of the bytes of a pose, seven doubles, of a twist, six, and of the covariances that follow them, 36 each."""
+        head, frames, of_pose, of_twist = self._made.get(wire) or self._template(wire)
+        if covariances is not None:
+            of_pose, of_twist = covariances
+        return b"".join((head, _TWO.pack(*stamp), frames, pose, of_pose, twist, of_twist))
 
 
 class QuickTransforms:
@@ -152,6 +154,8 @@ class QuickTransforms:
 class QuickScan:
     """sensor_msgs/LaserScan of one laser as it is configured."""
 
+    __slots__ = ("_length", "_made", "_message", "_types", "count", "range_min")
+
     def __init__(self, types: Types, make: Callable[[Stamp], Any]) -> None:
         message = make(_MARKED)
         self.count = len(message.ranges)
@@ -160,25 +164,25 @@ class QuickScan:
         message.ranges = np.zeros(0, np.float32)
         message.intensities = np.zeros(0, np.float32)
         self._message = message
-        self._made: dict[str, tuple[bytearray, int]] = {}
+        self._made: dict[str, tuple[bytes, bytes]] = {}
         self._length = struct.pack("<I", self.count)
 
-    def _template(self, wire: str) -> tuple[bytearray, int]:
+    def _template(self, wire: str) -> tuple[bytes, bytes]:
         data = _encode(self._types, wire, self._message, "sensor_msgs/LaserScan")
         if data[-8:] != bytes(8):
             raise TemplateError("a scan ends with its two lengths")
-        made = self._made[wire] = bytearray(data[:-8]), _stamp_at(data)
+        at = _stamp_at(data)
+        made = self._made[wire] = data[:at], data[at + _TWO.size : -8] + self._length
         return made
 
-    def bytes(self, wire: str, stamp: Stamp, ranges: memoryview, intensities: memoryview) -> bytes:
+    def bytes(self, wire: str, stamp: Stamp, ranges: bytes, intensities: bytes) -> bytes:
         """The message of these readings, `count` float32 each."""
-        head, stamped = self._made.get(wire) or self._template(wire)
-        _TWO.pack_into(head, stamped, stamp.sec, stamp.nanosec)
-        return b"".join((head, self._length, ranges, self._length, intensities))
+        head, about = self._made.get(wire) or self._template(wire)
+        return b"".join((head, _TWO.pack(*stamp), about, ranges, self._length, intensities))
 
 
-_CloudTemplate = tuple[bytearray, bytes, int, int, int]
-"""What is before and behind the points, and where stamp, width and length of the row are; -1: the type has none."""
+_CloudTemplate = tuple[bytes, bytes, bytes, bytes]
+"""What is before the stamp, behind it, behind the width, if the type has one, and behind the points."""
 
 
 class QuickCloud:
@@ -193,6 +197,8 @@ class QuickCloud:
     make : callable
         Makes such a message, of which header and description are kept.
     """
+
+    __slots__ = ("_has_sizes", "_made", "_message", "_points", "_type_name", "_types")
 
     def __init__(self, types: Types, type_name: str, make: Callable[[Stamp], Any]) -> None:
         self._types = types
@@ -210,19 +216,21 @@ class QuickCloud:
     def _template(self, wire: str) -> _CloudTemplate:
         data = _encode(self._types, wire, self._message, self._type_name)
         at = _find(data, self._points)
-        head, tail = bytearray(data[:at]), data[at + len(self._points) :]
-        sizes = [_find(head, struct.pack("<I", mark)) for mark in (_WIDTH, _ROW)] if self._has_sizes else [-1, -1]
-        made = self._made[wire] = head, tail, _stamp_at(head), sizes[0], sizes[1]
+        head, tail = data[:at], data[at + len(self._points) :]
+        stamped = _stamp_at(head)
+        about, fields = head[stamped + _TWO.size :], b""
+        if self._has_sizes:
+            width, row = (_find(about, _ONE.pack(mark)) for mark in (_WIDTH, _ROW))
+            if row + _ONE.size != len(about):
+                raise TemplateError("a row's length stands before the points")
+            about, fields = about[:width], about[width + _ONE.size : row]
+        made = self._made[wire] = head[:stamped], about, fields, tail
         return made
 
     def bytes(self, wire: str, stamp: Stamp, points: bytes) -> bytes:
         """The message of points, three float32 each, m."""
-        head, tail, stamped, width, row = self._made.get(wire) or self._template(wire)
-        length = size = len(points)
-        _TWO.pack_into(head, stamped, stamp.sec, stamp.nanosec)
-        if self._has_sizes:
-            _ONE.pack_into(head, width, size // _POINT)
-            _ONE.pack_into(head, row, size)
-        else:
-            length = size // _POINT
-        return b"".join((head, _ONE.pack(length), points, tail))
+        head, about, fields, tail = self._made.get(wire) or self._template(wire)
+        size, width = len(points), _ONE.pack(len(points) // _POINT)
+        if not self._has_sizes:
+            return b"".join((head, _TWO.pack(*stamp), about, width, points, tail))
+        return b"".join((head, _TWO.pack(*stamp), about, width, fields, _TWO.pack(size, size), points, tail))

@@ -60,7 +60,8 @@ class Topic:
     make : callable
         Builds the message of the present state; None: there is nothing to publish.
     version : callable or None
-        If given, the topic is latched: a message is published when this value changes, and new subscribers get the last one.
+        If given, the topic is latched: a message is published when this value changes, and new subscribers get the last one. With a
+        period it is looked at once in each.
     queue : int
         Queue length of a slow subscriber.
     period : float
@@ -99,10 +100,11 @@ class Topic:
     publish: Callable[[], None] = lambda: None
     is_kept: bool = False
 
-    def turn(self, time_us: int) -> int:
-        """Number of the period that a simulated time is in, µs: a message is due in the first step of each."""
+    def period_at(self, time_us: int) -> tuple[int, int]:
+        """When the period that a simulated time is in begins and ends, µs: a message is due in the first step of each."""
         period_us = max(1, round(self.period * 1e6))
-        return (time_us + crc32(self.name.encode()) % period_us) // period_us
+        begin = time_us - (time_us + crc32(self.name.encode())) % period_us
+        return begin, begin + period_us
 
     @property
     def latched(self) -> bool:
@@ -325,15 +327,16 @@ class RobotTopics:
 
     def _quick_odometry(self, exact: bool) -> Callable[[str, Stamp], bytes]:
         """Fast encoder of odometry or ground truth, from the state's arrays."""
-        made: list[QuickOdometry] = []
         fleet, name, data = self.port.fleet, self.port.name, self.data
         which, is_modelled = "pose" if exact else "odom", self._models_covariance and not exact
+        template: QuickOdometry | None = None
 
         def quick(wire: str, stamp: Stamp) -> bytes:
-            if not made:
-                made.append(self._odometry_template(exact))
-            covariances = data.covariance.of(name) if is_modelled else None
-            return made[0].bytes(wire, stamp, data.row(fleet, which, name), data.row(fleet, "vel", name), covariances)
+            nonlocal template
+            if template is None:
+                template = self._odometry_template(exact)
+            pose, twist = data.odometry(fleet, which, name)
+            return template.bytes(wire, stamp, pose, twist, data.covariance.of(name) if is_modelled else None)
 
         return quick
 
@@ -346,8 +349,8 @@ class RobotTopics:
 
     def _motors_on(self) -> bool:
         """Read in every step, so not by `RobotPort.state`, which gathers everything."""
-        fleet = self.port.fleet
-        return bool(fleet.state.motors[fleet.rows[self.port.name]])
+        on: bool = self.data.of(self.port.fleet, "motors", self.port.name)
+        return on
 
     def _motors_state(self, stamp: Stamp) -> Any:
         return self._m.value("Bool", self._motors_on())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,16 @@ from numpy.typing import NDArray
 from botyard.model.robotport import Fleet
 from botyard.model.rosmessages import Rays, without_near
 from botyard.protocols.ros_messages.covariance import OdometryCovariance
-from botyard.protocols.ros_messages.frames import StepFrames
+from botyard.protocols.ros_messages.frames import StepFrames, planar
 
 F8 = NDArray[np.float64]
 
 _POINT: Final = 12
 """Bytes of a point: three float32."""
+_POSE: Final = 56
+"""Bytes of a position and a quaternion: seven float64."""
+_TWIST: Final = 48
+"""Bytes of linear and angular velocity: six float64."""
 
 
 @dataclass(slots=True, eq=False)
@@ -33,6 +38,40 @@ class Cloud:
 
     key: tuple[str, str, int]
     rays: Rays
+
+
+class _Layout(NamedTuple):
+    """Where the rays of clouds have their readings.
+
+    Attributes
+    ----------
+    spans : mapping
+        The sensors that it was made for, see `Fleet.measured`.
+    clouds : list of Cloud
+        Those of them.
+    places : (n,) int64
+        Indices of their readings.
+    rays : Rays
+        Of all of them, (n, ...).
+    last : (clouds,) int64
+        Index of each cloud's last ray.
+    """
+
+    spans: Mapping[Hashable, tuple[int, int]]
+    clouds: list[Cloud]
+    places: NDArray[np.int64]
+    rays: Rays
+    last: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, clouds: Sequence[Cloud], spans: Mapping[Hashable, tuple[int, int]]) -> _Layout:
+        """Of the clouds whose sensors were measured, of which there is one at least."""
+        taken = [(cloud, spans[cloud.key]) for cloud in clouds if cloud.key in spans]
+        found = [cloud for cloud, _ in taken]
+        joined = [np.concatenate(columns) for columns in zip(*(cloud.rays for cloud in found), strict=True)]
+        places = np.concatenate([np.arange(*span) for _, span in taken])
+        last = np.cumsum([len(cloud.rays.farthest) for cloud in found], dtype=np.int64) - 1
+        return cls(spans, found, places, Rays(*joined), last)
 
 
 class StepData:
@@ -57,90 +96,109 @@ class StepData:
         self.frames = StepFrames(is_localized)
         self.covariance = OdometryCovariance()
         self._clouds: list[Cloud] = []
-        self._rows: dict[str, list[Any]] = {}
-        self._views: tuple[memoryview, memoryview, memoryview] | None = None
-        self._short: NDArray[np.float32] = np.zeros(0, np.float32)
-        self._points: dict[int, bytes] | None = None
-        self._spans: list[tuple[int, int] | None] = []
-        self._laid: tuple[Any, ...] = ()
+        self._columns: dict[str, list[Any]] = {}
+        self._poses: dict[str, bytes] = {}
+        self._twists = b""
+        self._measured: tuple[int, Mapping[Hashable, tuple[int, int]]] | None = None
+        self._short: NDArray[np.float32] | None = None
+        self._views: dict[bool, tuple[bytes, bytes]] = {}
+        """Ranges, with infinities or without, and intensities."""
+        self._points: dict[Cloud, bytes] | None = None
+        self._laid: _Layout | None = None
 
     def forget(self) -> None:
         """Invalidate the cache: the state has changed."""
-        self._rows.clear()
+        self._columns.clear()
+        self._poses.clear()
+        self._twists = b""
         self.frames.forget()
         self.covariance.advance()
         self.forget_readings()
 
     def forget_readings(self) -> None:
         """Invalidate the readings: a sensor was measured between steps."""
-        self._views = None
-        self._points = None
+        self._measured = self._short = self._points = None
+        self._views.clear()
 
     def add(self, cloud: Cloud) -> None:
         """Register a sensor whose points will be published."""
         self._clouds.append(cloud)
-        self._spans = []
+        self._laid = None
 
     def remove(self, cloud: Cloud) -> None:
         """Unregister a sensor."""
         self._clouds.remove(cloud)
-        self._spans = []
+        self._laid = None
 
-    def row(self, fleet: Fleet, what: str, robot: str) -> list[float]:
-        """A row of the state's ``pose``, ``odom`` or ``vel``: three numbers in SI units."""
-        rows = self._rows.get(what)
-        if rows is None:
-            rows = self._rows[what] = getattr(fleet.state, what).tolist()
-        found: list[float] = rows[fleet.rows[robot]]
-        return found
+    def of(self, fleet: Fleet, what: str, robot: str) -> Any:
+        """What a column of the state says of a robot, as Python's numbers."""
+        column = self._columns.get(what)
+        if column is None:
+            column = self._columns[what] = getattr(fleet.state, what).tolist()
+        return column[fleet.rows[robot]]
 
-    def scan(
-        self, fleet: Fleet, span: tuple[int, int], inf: bool, range_min: float = 0.0
-    ) -> tuple[memoryview, memoryview]:
+    def odometry(self, fleet: Fleet, what: str, robot: str) -> tuple[bytes, bytes]:
+        """Bytes of a pose, which is the state's ``pose`` or ``odom``, and of the velocity, as they stand in nav_msgs/Odometry.
+
+        Float64: x, y, z, m, and a quaternion x, y, z, w; linear, m/s, and angular velocity, rad/s, x, y, z each.
+        """
+        poses = self._poses.get(what)
+        if poses is None:
+            poses = self._poses[what] = planar(getattr(fleet.state, what)).tobytes()
+        if not self._twists:
+            velocities = fleet.state.vel
+            twists = np.zeros((len(velocities), _TWIST // 8))
+            twists[:, (0, 1, 5)] = velocities
+            self._twists = twists.tobytes()
+        row = fleet.rows[robot]
+        return poses[row * _POSE : (row + 1) * _POSE], self._twists[row * _TWIST : (row + 1) * _TWIST]
+
+    def measured(self, fleet: Fleet) -> tuple[int, Mapping[Hashable, tuple[int, int]]]:
+        """Version of the sensors' layout, and the slices of those that were measured in this step; of none where readings are rounded."""
+        if self._measured is None:
+            self._measured = fleet.layout, fleet.measured if fleet.is_exact else {}
+        return self._measured
+
+    def scan(self, fleet: Fleet, span: tuple[int, int], inf: bool, range_min: float = 0.0) -> tuple[bytes, bytes]:
         """Bytes of a sensor's ranges and of its intensities, as float32; with `inf`, infinities as `ScanArrays.is_open` says."""
-        plain, infinite, seen = self._views or self._viewed(fleet)
+        ranges, seen = self._views.get(inf) or self._viewed(fleet, inf)
         a, b = 4 * span[0], 4 * span[1]
-        if not inf:
-            return plain[a:b], seen[a:b]
-        if range_min <= 0.0:
-            return infinite[a:b], seen[a:b]
-        near = without_near(np.frombuffer(infinite[a:b], np.float32), range_min)
-        return memoryview(near.tobytes()), seen[a:b]
+        if not inf or range_min <= 0.0:
+            return ranges[a:b], seen[a:b]
+        return without_near(np.frombuffer(ranges[a:b], np.float32), range_min).tobytes(), seen[a:b]
 
-    def _viewed(self, fleet: Fleet) -> tuple[memoryview, memoryview, memoryview]:
-        ranges, returns = fleet.readings
-        self._short = ranges.astype(np.float32)
-        arrays = self._short, np.where(returns == 0, np.float32(np.inf), self._short), returns.astype(np.float32)
-        plain, infinite, seen = (memoryview(a.tobytes()) for a in arrays)
-        self._views = plain, infinite, seen
-        return self._views
+    def _viewed(self, fleet: Fleet, inf: bool) -> tuple[bytes, bytes]:
+        returns, short = fleet.readings[1], self._shortened(fleet)
+        ranges = np.where(returns == 0, np.float32(np.inf), short) if inf else short
+        made = self._views[inf] = ranges.tobytes(), returns.astype(np.float32).tobytes()
+        return made
+
+    def _shortened(self, fleet: Fleet) -> NDArray[np.float32]:
+        """Ranges of all sensors, m."""
+        if self._short is None:
+            self._short = fleet.readings[0].astype(np.float32)
+        return self._short
 
     def cloud(self, fleet: Fleet, cloud: Cloud) -> bytes | None:
         """The points of a sensor that was added, 12 bytes each; None if its readings were not taken in this step, or are rounded."""
         if self._points is None:
             self._points = self._all_points(fleet)
-        return self._points.get(id(cloud))
+        return self._points.get(cloud)
 
-    def _all_points(self, fleet: Fleet) -> dict[int, bytes]:
-        spans = [fleet.span(*cloud.key) for cloud in self._clouds]
-        taken = [(cloud, span) for cloud, span in zip(self._clouds, spans, strict=True) if span is not None]
-        if not taken or not fleet.is_exact:
-            return {}
-        if self._views is None:
-            self._viewed(fleet)
-        if spans != self._spans:
-            self._spans = spans
-            rays = [cloud.rays for cloud, _ in taken]
-            joined = [np.concatenate(columns) for columns in zip(*rays, strict=True)]
-            last = np.cumsum([len(r.farthest) for r in rays]) - 1
-            self._laid = (np.concatenate([np.arange(*span) for _, span in taken]), Rays(*joined), last)
-        places, rays_, last = self._laid
-        points = self._short[places][:, None] * rays_.directions
-        points += rays_.origins
-        kept = fleet.readings[0][places] < rays_.farthest
+    def _all_points(self, fleet: Fleet) -> dict[Cloud, bytes]:
+        spans = self.measured(fleet)[1]
+        laid = self._laid
+        if laid is None or laid.spans is not spans:
+            if not any(cloud.key in spans for cloud in self._clouds):
+                return {}
+            laid = self._laid = _Layout.of(self._clouds, spans)
+        rays = laid.rays
+        points = self._shortened(fleet)[laid.places][:, None] * rays.directions
+        points += rays.origins
+        kept = fleet.readings[0][laid.places] < rays.farthest
         data = points[kept].tobytes()
-        ends = (np.cumsum(kept)[last] * _POINT).tolist()
-        return {id(cloud): data[a:b] for (cloud, _), a, b in zip(taken, [0, *ends], ends, strict=False)}
+        ends = (np.cumsum(kept)[laid.last] * _POINT).tolist()
+        return {cloud: data[a:b] for cloud, a, b in zip(laid.clouds, [0, *ends], ends, strict=False)}
 
 
 __all__ = ["Cloud", "StepData"]

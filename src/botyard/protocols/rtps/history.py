@@ -1,4 +1,4 @@
-"""What a writer keeps: the last samples, or the last one of each instance. Samples are kept as the bytes of their submessages."""
+"""What a writer keeps: the last samples, or the last one of each instance."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from botyard.protocols.rtps.limits import MAX_DISPOSALS, MAX_HISTORY_BYTES, MAX_YOUNG_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Submessage:
+    """A sample as the bytes of its submessage."""
+
+    data: bytes
+
+    def __len__(self) -> int:
+        return len(self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +50,20 @@ class Directed:
 
     Attributes
     ----------
-    sample : bytes or Fragmented
+    sample : Submessage or Fragmented
     reader : bytes
         GUID.
     """
 
-    sample: bytes | Fragmented
+    sample: Submessage | Fragmented
     reader: bytes
 
     def __len__(self) -> int:
         return len(self.sample)
 
 
-Kept = bytes | Fragmented | Directed
+Kept = bytes | Submessage | Fragmented | Directed
+"""Bytes are the payload of a sample without inline QoS for all readers: most are of this kind, and few are ever sent again."""
 
 
 class History(Protocol):
@@ -74,6 +85,10 @@ class History(Protocol):
         """Keep nothing."""
         ...
 
+    def __len__(self) -> int:
+        """How many samples are kept."""
+        ...
+
 
 class KeepLast:
     """The last samples; every number has one.
@@ -85,6 +100,8 @@ class KeepLast:
     min_age : float
         Samples younger than this, s, are kept beside them, up to `MAX_YOUNG_BYTES`.
     """
+
+    __slots__ = ("_bytes", "_depth", "_kept", "_last", "_min_age", "_times")
 
     def __init__(self, depth: int, min_age: float = 0.0) -> None:
         self._depth = max(1, depth)
@@ -101,8 +118,7 @@ class KeepLast:
         kept.append(sample)
         times.append(now)
         self._bytes += len(sample)
-        old = now - self._min_age
-        while len(kept) > self._depth and (times[0] <= old or self._bytes > MAX_YOUNG_BYTES):
+        while len(kept) > self._depth and (times[0] <= now - self._min_age or self._bytes > MAX_YOUNG_BYTES):
             self.drop_first()
         while self._bytes > MAX_HISTORY_BYTES and len(kept) > 1:
             self.drop_first()

@@ -28,6 +28,8 @@ _MIN_COST: Final = 0.5
 _LATE_COST: Final = 0.25
 """The same for an address for which more than `_LATE_BYTES` wait: several steps have come before the first of them has left."""
 _LATE_BYTES: Final = 1 << 19
+_MIN_WAIT_S: Final = 1e-4
+"""A shorter wait is none, s: rounding leaves such."""
 _MAX_SINGLE: Final = 1024
 """Most datagrams that wait beside the addresses' own queues."""
 
@@ -75,7 +77,7 @@ class Destination:
         self._burst_bytes = 0
         self._cost = 1.0
 
-    def add(self, submessage: bytes, prefix: bytes = b"") -> None:
+    def add(self, submessage: bytes, prefix: bytes = b"", body: bytes = b"") -> None:
         """Add a submessage to the current datagram.
 
         Parameters
@@ -84,11 +86,13 @@ class Destination:
             Its length is a multiple of 4.
         prefix : bytes
             GUID prefix of the participant that it is for; empty: for all at this address.
+        body : bytes
+            The end of the submessage, if it is not in `submessage`: long ones are copied once only, into the datagram. A multiple of 4.
         """
-        parts = self._parts
+        parts, size = self._parts, len(submessage) + len(body)
         if not parts:
             self._begin(parts)
-        elif self._size + len(submessage) + _INFO_DST_BYTES > self.limit:
+        elif self._size + size + _INFO_DST_BYTES > self.limit:
             self.flush()
             parts = self._parts
             self._begin(parts)
@@ -97,7 +101,9 @@ class Destination:
             self._size += _INFO_DST_BYTES
             self._last_prefix = prefix
         parts.append(submessage)
-        self._size += len(submessage)
+        if body:
+            parts.append(body)
+        self._size += size
 
     def _begin(self, parts: list[bytes]) -> None:
         parts.append(b"")  # header and timestamp, which the datagram gets when all is sent
@@ -134,7 +140,7 @@ class Destination:
         bucket, queue, made, jobs = self._bucket, self._queue, self._made, self.jobs
         while queue or made or jobs:
             wait = bucket.wait(now)
-            if wait > 0.0:
+            if wait > _MIN_WAIT_S:
                 return wait
             if jobs and not made and (self._is_jobs_turn or not queue):
                 self._step(now)

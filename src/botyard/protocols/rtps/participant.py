@@ -251,8 +251,11 @@ class Participant:
             self._callbacks.run()
         finally:
             for writer in tuple(pending.written):
-                writer.send_heartbeat(now)
-            pending.written.clear()
+                if now >= writer.heartbeat_at:
+                    del pending.written[writer]
+                    writer.send_heartbeat(now)
+                else:
+                    later = min(later, writer.heartbeat_at)
             out, paced = self._outbox.drain(now)
             self._out += out
         if pending.unacknowledged or inbox.assembling:

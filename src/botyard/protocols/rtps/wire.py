@@ -162,6 +162,20 @@ def data(pair: bytes, number: int, payload: bytes, inline: bytes = b"") -> bytes
     )
 
 
+def data_head(pair: bytes, number: int, size: int) -> bytes:
+    """What stands in DATA before a payload of `size` bytes, a multiple of 4, without inline QoS; see `data`."""
+    return _SUB_DATA.pack(
+        DATA,
+        LITTLE | WITH_DATA,
+        DATA_HEAD_BYTES + size,
+        0,
+        OCTETS_TO_INLINE_QOS,
+        pair,
+        number >> 32,
+        number & 0xFFFFFFFF,
+    )
+
+
 def for_reader(submessage: bytes, reader: bytes) -> bytes:
     """A DATA submessage for one reader instead of all."""
     return submessage[:8] + reader + submessage[12:]

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 from botyard.protocols.rtps import wire
 from botyard.protocols.rtps.callbacks import Callbacks
 from botyard.protocols.rtps.discoverydata import EndpointData
-from botyard.protocols.rtps.history import Directed, Fragmented, History, KeepInstances, KeepLast, Kept
+from botyard.protocols.rtps.history import Directed, Fragmented, History, KeepInstances, KeepLast, Submessage
 from botyard.protocols.rtps.limits import (
     FRAGMENT_BYTES,
     LARGE_FRAGMENT_BYTES,
@@ -30,8 +30,10 @@ from botyard.protocols.tokenbucket import TokenBucket
 REMIND_AFTER_S: Final = 0.15
 """From the last sample to the first HEARTBEAT that demands an answer, s; then twice as long each time."""
 REMIND_AT_MOST_S: Final = 8.0
-DEMAND_EVERY_S: Final = 1.0
+DEMAND_EVERY_S: Final = 4.0
 """In a stream of samples, their HEARTBEATs demand an answer no more often than this, s: readers speak unasked when something is missing."""
+HEARTBEAT_EVERY_S: Final = 0.01
+"""Least time between two HEARTBEATs of a writer to all of its readers, s: one stands behind each sample of a slower stream."""
 _HEADS_BYTES: Final = 64
 """Room for heads of submessages in a datagram."""
 
@@ -45,7 +47,7 @@ class PendingWriters:
     Attributes
     ----------
     written : dict of Writer
-        They have written since the last datagrams left.
+        They have written since their last HEARTBEAT.
     unacknowledged : dict of Writer
         Readers have not acknowledged all.
     callbacks : Callbacks
@@ -126,7 +128,18 @@ class Writer(Generic[H]):
         Sequence number of the last sample.
     matched : dict of EndpointData
         Its readers, by GUID.
+    heartbeat_at : float
+        When it may send its next HEARTBEAT, s.
+    remind_at : float
+        When its readers are asked whether they have all, s.
     """
+
+    # many writers write at once, and what each needs for it should be in few cache lines
+    __slots__ = (
+        "_broadcast", "_count", "_demand_at", "_destinations", "_history", "_keeps", "_max_data", "_pair", "_pending", "_proxies",
+        "_reliable", "_reliable_destinations", "_reminded", "_sending", "changed", "data", "entity", "guid", "heartbeat_at", "matched",
+        "number", "remind_at",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -152,7 +165,7 @@ class Writer(Generic[H]):
         self._max_data = MAX_DATA_BYTES
         self._broadcast = 0
         self._count = 0
-        self._demand_at = 0.0
+        self._demand_at = self.heartbeat_at = 0.0
         self._reminded = 0
         self.remind_at = 0.0
         self._sending: set[tuple[Destination, int]] = set()
@@ -220,68 +233,23 @@ class Writer(Generic[H]):
 
     # -- writing
 
-    def write(self, payload: bytes, now: float, inline: bytes = b"") -> None:
-        """Send a sample to all readers. Nothing is done when nobody wants it. Never waits.
-
-        Parameters
-        ----------
-        payload : bytes
-            With its 4 bytes of encapsulation.
-        now : float
-            The caller's clock, s.
-        inline : bytes
-            Inline QoS with its sentinel, or nothing.
-        """
-        if not self._keeps and not self._proxies:
-            return
-        self.number += 1
-        sample = self._sample(self._pair, payload, inline)
-        self._keep(sample, now)
-        self._send(sample, now)
-
-    def _keep(self, sample: Kept, now: float) -> None:
-        raise NotImplementedError
-
-    def _sample(self, pair: bytes, payload: bytes, inline: bytes) -> bytes | Fragmented:
-        if len(payload) <= self._max_data:
-            return wire.data(pair, self.number, payload, inline)
-        size = FRAGMENT_BYTES if len(payload) < LARGE_SAMPLE_BYTES else LARGE_FRAGMENT_BYTES
-        return Fragmented(payload, inline, size)
-
-    def _send(self, sample: bytes | Fragmented, now: float) -> None:
+    def _send(self, sample: Submessage | Fragmented, now: float) -> None:
         """To all readers."""
-        self._broadcast = self.number
-        if isinstance(sample, Fragmented):
-            for destination in self._destinations:
+        for destination in self._destinations:
+            if isinstance(sample, Submessage):
+                destination.add(sample.data)
+            else:
                 self._send_fragments(destination, b"", ANY, self.number, sample)
-        else:
-            for destination in self._destinations:
-                destination.add(sample)
-        if self._reliable:
-            self._pending.written[self] = None
+        self._sent(now)
 
-    def write_to(self, guid: bytes, payload: bytes, now: float, inline: bytes = b"") -> bool:
-        """Send a sample to one reader; for all others its number is irrelevant. False: that reader is not matched."""
-        proxy = self._proxies.get(guid)
-        if proxy is None:
-            return False
-        before = max(self._broadcast, proxy.wanted, proxy.start)
-        self.number += 1
-        sample = self._sample(proxy.entity + self.entity, payload, inline)
-        self._keep(Directed(sample, guid), now)
-        if before < self.number - 1:  # those between were for others
-            gap = wire.gap(proxy.entity, self.entity, before + 1, self.number)
-            proxy.destination.add(gap, proxy.prefix)
-        proxy.wanted = self.number
-        if isinstance(sample, Fragmented):
-            self._send_fragments(proxy.destination, proxy.prefix, proxy.entity, self.number, sample)
-        else:
-            proxy.destination.add(sample, proxy.prefix)
-            if proxy.is_reliable:
-                self._heartbeat(proxy)
-        if proxy.is_reliable:
-            self._wait(now)
-        return True
+    def _sent(self, now: float) -> None:
+        """A sample was sent to all readers."""
+        self._broadcast = self.number
+        if self._reliable:
+            if now >= self.heartbeat_at:
+                self.send_heartbeat(now)
+            else:
+                self._pending.written[self] = None
 
     def _send_fragments(
         self, destination: Destination, prefix: bytes, reader: bytes, number: int, sample: Fragmented, only: list[int] | None = None
@@ -326,11 +294,13 @@ class Writer(Generic[H]):
             self._demand_at = now + DEMAND_EVERY_S
             for proxy in self._reliable:
                 proxy.unanswered += 1
-        first = self._history.first(self.number)
-        submessage = wire.heartbeat(ANY, self.entity, first, self.number, self._next_count(), not is_demanding)
+        number, sending = self.number, self._sending
+        self._count = count = self._count % wire.MAX_COUNT + 1
+        submessage = wire.heartbeat(ANY, self.entity, self._history.first(number), number, count, not is_demanding)
         for destination in self._reliable_destinations:
-            if (destination, self.number) not in self._sending:
+            if not sending or (destination, number) not in sending:
                 destination.add(submessage)
+        self.heartbeat_at = now + HEARTBEAT_EVERY_S
         self._wait(now)
 
     def remind(self, now: float) -> bool:
@@ -390,7 +360,7 @@ class Writer(Generic[H]):
         if wanted and proxy.may_have(said.number, len(wanted) * kept.fragment_size, now):
             self._send_fragments(proxy.destination, proxy.prefix, proxy.entity, said.number, kept, wanted)
 
-    def sample_for(self, proxy: ReaderProxy, number: int) -> bytes | Fragmented | None:
+    def sample_for(self, proxy: ReaderProxy, number: int) -> bytes | Submessage | Fragmented | None:
         """A kept sample; None: it is irrelevant for that reader."""
         if number <= proxy.start:
             return None
@@ -428,8 +398,12 @@ class Writer(Generic[H]):
         if not proxy.may_have(number, len(kept), now):
             return 0
         # named, for another reader there may have come too late to have it
-        destination.add(wire.for_reader(kept, proxy.entity), proxy.prefix)
-        return len(kept)
+        if isinstance(kept, Submessage):
+            again = wire.for_reader(kept.data, proxy.entity)
+        else:
+            again = wire.data(proxy.entity + self.entity, number, kept)
+        destination.add(again, proxy.prefix)
+        return len(again)
 
     def resent(self, proxy: ReaderProxy) -> None:
         """A reader has got what it asked for."""
@@ -456,8 +430,64 @@ class Writer(Generic[H]):
 class TopicWriter(Writer[KeepLast]):
     """A writer of a topic without keys: it keeps the last samples, and volatile ones no longer than until all readers have them."""
 
-    def _keep(self, sample: Kept, now: float) -> None:
-        self._history.add(self.number, sample, now)
+    __slots__ = ()
+
+    def write(self, payload: bytes, now: float, inline: bytes = b"") -> None:
+        """Send a sample to all readers. Nothing is done when nobody wants it. Never waits.
+
+        Parameters
+        ----------
+        payload : bytes
+            With its 4 bytes of encapsulation.
+        now : float
+            The caller's clock, s.
+        inline : bytes
+            Inline QoS with its sentinel, or nothing.
+        """
+        if not self._keeps and not self._proxies:
+            return
+        self.number += 1
+        if inline or len(payload) > self._max_data:
+            sample = self._sample(self._pair, payload, inline)
+            self._history.add(self.number, sample, now)
+            self._send(sample, now)
+            return
+        if self._reliable or self._keeps or len(self._history):  # numbers of what is kept follow each other
+            self._history.add(self.number, payload, now)
+        body = payload if not len(payload) & 3 else payload + bytes(-len(payload) & 3)
+        head = wire.data_head(self._pair, self.number, len(body))
+        for destination in self._destinations:
+            destination.add(head, b"", body)
+        self._sent(now)
+
+    def _sample(self, pair: bytes, payload: bytes, inline: bytes) -> Submessage | Fragmented:
+        if len(payload) <= self._max_data:
+            return Submessage(wire.data(pair, self.number, payload, inline))
+        size = FRAGMENT_BYTES if len(payload) < LARGE_SAMPLE_BYTES else LARGE_FRAGMENT_BYTES
+        return Fragmented(payload, inline, size)
+
+    def write_to(self, guid: bytes, payload: bytes, now: float, inline: bytes = b"") -> bool:
+        """Send a sample to one reader; for all others its number is irrelevant. False: that reader is not matched."""
+        proxy = self._proxies.get(guid)
+        if proxy is None:
+            return False
+        before = max(self._broadcast, proxy.wanted, proxy.start)
+        self.number += 1
+        sample = self._sample(proxy.entity + self.entity, payload, inline)
+        self._history.add(self.number, Directed(sample, guid), now)
+        if before < self.number - 1:  # those between were for others
+            gap = wire.gap(proxy.entity, self.entity, before + 1, self.number)
+            proxy.destination.add(gap, proxy.prefix)
+        proxy.wanted = self.number
+        if isinstance(sample, Fragmented):
+            self._send_fragments(proxy.destination, proxy.prefix, proxy.entity, self.number, sample)
+        else:
+            proxy.destination.add(sample.data, proxy.prefix)
+            if proxy.is_reliable:
+                self._heartbeat(proxy)
+        if proxy.is_reliable:
+            self._wait(now)
+        return True
 
     def _progress(self) -> None:
         if self._keeps:
@@ -480,17 +510,19 @@ class TopicWriter(Writer[KeepLast]):
 class InstanceWriter(Writer[KeepInstances]):
     """A writer that keeps the newest sample of each instance: built-in topics."""
 
+    __slots__ = ()
+
     def put(self, key: bytes, payload: bytes, now: float) -> None:
         """A new sample of an instance."""
         self.number += 1
-        sample = wire.data(self._pair, self.number, payload)
+        sample = Submessage(wire.data(self._pair, self.number, payload))
         self._history.add(self.number, key, sample)
         self._send(sample, now)
 
     def dispose(self, key: bytes, inline: bytes, payload: bytes, now: float) -> None:
         """An instance is gone."""
         self.number += 1
-        sample = wire.data_key(self._pair, self.number, inline, payload)
+        sample = Submessage(wire.data_key(self._pair, self.number, inline, payload))
         self._history.dispose(self.number, key, sample)
         self._send(sample, now)
         self._progress()
