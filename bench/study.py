@@ -1,23 +1,29 @@
-"""Studies: runs a minute on 1 and 2 workers against plain multiprocessing, overhead of a run, resuming 100,000 rows.
+"""Studies: runs a minute on 1 and 2 workers against plain multiprocessing, overhead of a run, resuming 100,000 rows; the same on Ray;
+and, simulated, the schedule of a study on many more workers.
 
-Both start new interpreters for the same function, and their start is counted. They are measured in turns; figures are medians.
-Ratios of runs that compute mean something on a quiet machine only: each worker is a session of its own, to which
-Linux (sched_autogroup) may give more of a busy processor than to the processes of a pool. Runs that sleep show what handing out costs.
+All start new interpreters for the same function, and their start is counted; for Ray it is told apart, and rates are those of
+the second half of the rows. They are measured in turns; figures are medians. Ratios of runs that compute mean something on a quiet machine
+only: each worker is a session of its own, to which Linux (sched_autogroup) may give more of a busy processor than to the processes of
+a pool. Runs that sleep show what handing out costs.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from botyard.sim.simulation import Simulation
+from bench import schedule, studyruns
+from bench.schedule import Costs
+from bench.studyruns import called, world
+from botyard.studies import onray
 from botyard.studies.plan import read_plan
 from botyard.studies.study import Study
 
@@ -27,28 +33,6 @@ ROUNDS: Final = 3
 SHORT: Final = 5000
 """Runs that do nothing."""
 ROWS: Final = 100_000
-
-
-def world(sim: Any, params: dict[str, Any], seed: int) -> dict[str, Any]:
-    """A world with as many steps as take a second on a quiet machine."""
-    sim = Simulation.load("warehouse", seed=seed)
-    for k in range(20):
-        robot = sim.add_robot("p3dx")
-        robot.command(v=0.3, w=0.1 + 0.005 * k)
-    for _ in range(params["steps"]):
-        sim.step()
-    return {"x": float(sim.poses[0, 0])}
-
-
-def asleep(sim: Any, params: dict[str, Any], seed: int) -> dict[str, Any]:
-    """A second without work: what other programs of the machine do does not matter."""
-    time.sleep(1.0)
-    return {"y": seed}
-
-
-def nothing(sim: Any, params: dict[str, Any], seed: int) -> dict[str, Any]:
-    """A run that takes no time."""
-    return {"y": seed}
 
 
 def steps_of_a_second() -> int:
@@ -63,31 +47,40 @@ def steps_of_a_second() -> int:
     return max(1, round(steps * (1.0 - setup) / (time.perf_counter() - begin - setup)))
 
 
-def study(folder: Path, function: str, count: int, workers: int, steps: int = 0) -> float:
-    """Wall time of a study, s."""
+def study(
+    folder: Path,
+    function: str,
+    count: int,
+    workers: int,
+    steps: int = 0,
+    ray: str | None = None,
+    ends: list[float] | None = None,
+) -> float:
+    """Wall time of a study, s; `ends` gets the moments at which rows come, since its begin."""
     plan = folder / "plan.yaml"
-    plan.write_text(f"study: 1\nrun: bench.study:{function}\ngrid: {{steps: [{steps}]}}\nseeds: {count}\n")
+    plan.write_text(f"study: 1\nrun: studyruns:{function}\ngrid: {{steps: [{steps}]}}\nseeds: {count}\n")
     one = Study.open(read_plan(plan), folder / "results")
     one.folder.clear()
     one = Study.open(one.plan, folder / "results")
     begin = time.perf_counter()
-    one = one.carry_out(one.left(), workers)
+    one = one.carry_out(
+        one.left(), workers, lambda _: ends.append(time.perf_counter() - begin) if ends is not None else None, ray=ray
+    )
     wall = time.perf_counter() - begin
     assert one.counts()["ok"] == count
     return wall
 
 
-def _called(work: tuple[str, int, int]) -> dict[str, Any]:
-    name, steps, seed = work
-    return {"world": world, "asleep": asleep, "nothing": nothing}[name](None, {"steps": steps}, seed)
-
-
-def pool(function: str, count: int, workers: int, steps: int = 0) -> float:
-    """Wall time of the same with a plain pool, s."""
+def pool(function: str, count: int, workers: int, steps: int = 0, ends: list[float] | None = None) -> float:
+    """Wall time of the same with a plain pool, s; `ends` as of `study`."""
     begin = time.perf_counter()
     with multiprocessing.get_context("spawn").Pool(workers) as processes:
-        done = list(processes.imap_unordered(_called, [(function, steps, seed) for seed in range(1, count + 1)]))
-    assert len(done) == count
+        done = 0
+        for _ in processes.imap_unordered(called, [(function, steps, seed) for seed in range(1, count + 1)]):
+            done += 1
+            if ends is not None:
+                ends.append(time.perf_counter() - begin)
+    assert done == count
     return time.perf_counter() - begin
 
 
@@ -105,6 +98,98 @@ def rates(folder: Path, function: str, steps: int) -> None:
             f"{60 * RUNS / b:.1f}; ratio {statistics.median(pairs):.3f} (of pairs {', '.join(f'{p:.3f}' for p in pairs)})",
             flush=True,
         )
+
+
+class Cluster:
+    """A cluster of Ray: two nodes of a processor each."""
+
+    def __init__(self) -> None:
+        line = [sys.executable, "-m", "tests.studies.raycluster", "1"]
+        self._process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.address = self._said("address ")
+
+    def _said(self, word: str) -> str:
+        assert self._process.stdout is not None
+        return next(line for line in self._process.stdout if line.startswith(word)).removeprefix(word).strip()
+
+    def end_second_node(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        self._said("removed")
+
+    def close(self) -> None:
+        self._process.communicate(timeout=60)
+
+
+def ray_rates(folder: Path, function: str, steps: int, address: str, workers: int) -> None:
+    """Runs of a second on Ray, with as many workers as the cluster has."""
+    pairs, starts = [], []
+    for _ in range(ROUNDS):
+        rates = []
+        for how in (study, pool):
+            ends: list[float] = []
+            if how is study:
+                study(folder, function, RUNS, None, steps, address, ends)
+                starts.append(ends[0])
+            else:
+                pool(function, RUNS, workers, steps, ends)
+            half = len(ends) // 2  # before that, not all workers may have begun
+            rates.append(60 * (len(ends) - 1 - half) / (ends[-1] - ends[half]))
+        pairs.append((rates[0], rates[1]))
+    ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
+    ratios = [a / b for a, b in pairs]
+    print(
+        f"   {RUNS} runs of a second ({function}) on Ray, {workers} workers: {ours:.1f} runs a minute; plain multiprocessing {theirs:.1f}; "
+        f"ratio {statistics.median(ratios):.3f} (of pairs {', '.join(f'{r:.3f}' for r in ratios)}); first row after "
+        f"{statistics.median(starts):.1f} s",
+        flush=True,
+    )
+
+
+def _children_cpu() -> float:
+    used = os.times()
+    return used.children_user + used.children_system
+
+
+def ray_costs(folder: Path, address: str) -> Costs:
+    """What a task and a row cost the process that speaks to Ray: its processor time for empty runs, one in a task, and many."""
+
+    def cpu(count: int, alone: bool) -> float:
+        code = "from botyard.studies import groups, raydriver; groups.MAX_GROUP = 1; raydriver.main()"
+        before, command = _children_cpu(), onray.python_command
+        if alone:
+            onray.python_command = lambda _: [sys.executable, "-c", code]  # type: ignore[assignment]
+        try:
+            study(folder, "nothing", count, 2, ray=address)
+        finally:
+            onray.python_command = command
+        return _children_cpu() - before
+
+    start = cpu(2, alone=False)
+    row = (cpu(SHORT, alone=False) - start) / SHORT
+    task = (cpu(SHORT // 5, alone=True) - start) / (SHORT // 5) - row
+    costs = Costs(task=0.6 * task, message=0.2 * task, row=row)  # a task has two messages: that it begins, and its rows
+    print(f"   on Ray, processor time of who hands out: {1e3 * task:.2f} ms for a task, {1e3 * row:.3f} ms for a row")
+    return costs
+
+
+def measured_shape(folder: Path) -> list[float]:
+    """Wall times of the runs of a study of traffic, where a few take long."""
+    plan = folder / "traffic.yaml"
+    plan.write_text(
+        "study: 1\ntraffic: {task: $family, robots: $robots, supervisor: $supervisor}\nseeds: 10\n"
+        "grid: {family: [ring, warehouse, crossings, corridor], robots: [8, 16, 32], supervisor: [bankers, chained, order]}\n"
+    )
+    one = Study.open(read_plan(plan), folder / "traffic")
+    rows = one.carry_out(one.left()).rows.values()
+    walls = [row.wall for row in rows]
+    mean = statistics.mean(walls)
+    print(
+        f"   run times of {len(walls)} runs of traffic: mean {1e3 * mean:.1f} ms, median {statistics.median(walls) / mean:.2f} of it, "
+        f"longest {max(walls) / mean:.0f} times"
+    )
+    return walls
 
 
 def overhead(folder: Path) -> None:
@@ -155,13 +240,22 @@ def resuming(folder: Path) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="botyard-bench-") as name:
         folder = Path(name)
-        (folder / "bench").mkdir()  # the plan's own module: this one
-        (folder / "bench" / "__init__.py").touch()
-        (folder / "bench" / "study.py").write_text(Path(__file__).read_text("utf-8"), "utf-8")
+        shutil.copy(studyruns.__file__, folder)  # the plan's own module
         overhead(folder)
         resuming(folder)
         rates(folder, "asleep", 0)
-        rates(folder, "world", steps_of_a_second())
+        rates(folder, "world", steps := steps_of_a_second())
+        cluster = Cluster()
+        try:
+            costs = ray_costs(folder, cluster.address)
+            for workers in (2, 1):
+                ray_rates(folder, "asleep", 0, cluster.address, workers)
+                ray_rates(folder, "world", steps, cluster.address, workers)
+                if workers == 2:
+                    cluster.end_second_node()
+        finally:
+            cluster.close()
+        schedule.table(measured_shape(folder), costs)
 
 
 if __name__ == "__main__":

@@ -92,22 +92,23 @@ class RayStudy:
                 )  # fmt: skip
             try:
                 _send(process, job, runs)
-                self._follow(process, log)
+                self._follow(process, log, len(runs))
             finally:
                 _end(process)
             log.unlink(missing_ok=True)
 
-    def _follow(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        """What the process says, to its end."""
+    def _follow(self, process: subprocess.Popen[bytes], log: Path, left: int) -> None:
+        """What the process says, to its end; so many runs are to be heard of."""
         assert process.stdout is not None
         for line in process.stdout:
             event = decode_event(line) if line.endswith(b"\n") else None
             if isinstance(event, Done):
+                left -= 1
                 self._done(event)
             elif isinstance(event, Broken):
                 raise CommandLineError(event.text)
         status = process.wait()
-        if status != 0:
+        if left:  # Ray ends the process of who has lost his cluster
             text = last_lines(log)
             raise CommandLineError(f"--ray: the process that speaks to Ray has ended ({ending(status)}):\n{text}")
 

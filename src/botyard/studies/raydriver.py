@@ -47,6 +47,8 @@ TASKS_PER_WORKER: Final = 2
 """Tasks that are handed to Ray for each processor: one that runs, and one that waits there for its end."""
 MIN_TASKS: Final = 8
 """Tasks that are handed to Ray at least, also where there is no processor yet: a cluster that grows does so because tasks wait."""
+TASKS_AT_A_TIME: Final = 100
+"""Tasks that are handed out between two looks at what has come: from the first rows on, groups have their size."""
 LOOK_PERIOD_S: Final = 1.0
 """How often the processors of the cluster are counted."""
 SEND_PERIOD_S: Final = 0.2
@@ -162,8 +164,8 @@ class _Driver:
         self._remote = ray.remote(num_cpus=1, max_retries=0, num_returns="streaming")(carry_out_group)
         try:
             while self._waiting or self._tasks:
-                self._submit()
-                for task in self._ready(LOOK_PERIOD_S):
+                is_full = self._submit()
+                for task in self._ready(LOOK_PERIOD_S if is_full else 0.0):
                     self._take(task)
         except BaseException:
             self._drain()
@@ -182,17 +184,20 @@ class _Driver:
 
     # -- tasks
 
-    def _submit(self) -> None:
-        """Hand tasks to Ray, as many as are useful there."""
+    def _submit(self) -> bool:
+        """Hand tasks to Ray; whether it has all that are useful there."""
         if not self._waiting:
-            return
+            return True
         workers = self._job.workers or max(1, self._count_processors())
         most = self._job.workers or max(MIN_TASKS, TASKS_PER_WORKER * workers)
         period = max(SEND_PERIOD_S, workers / MESSAGES_PER_S)
-        while self._waiting and len(self._tasks) < most:
+        for _ in range(min(TASKS_AT_A_TIME, most - len(self._tasks))):
+            if not self._waiting:
+                break
             items = take_group(self._waiting, workers, self._pace)
             group = TaskGroup(items=items, period=period, seconds=GROUP_STRETCH * group_seconds(workers))
             self._tasks[self._remote.remote(self._order, encode(group))] = _Task({item.key: item for item in items})
+        return not self._waiting or len(self._tasks) >= most
 
     def _ready(self, timeout: float) -> list[Any]:
         """Tasks that have said something, or ended; waits for the first."""
