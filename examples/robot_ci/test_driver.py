@@ -13,7 +13,7 @@ from botyard.testing import RobotWorld, near, stands
 DRIVER = str(Path(__file__).with_name("driver.py"))
 
 
-@pytest.mark.botyard("lab.yaml", seeds=range(3), record="on-failure", speed=10)
+@pytest.mark.botyard("lab.yaml", seeds=range(3), record="on-failure", speed=5)
 def test_reaches_the_dock(world: RobotWorld) -> None:
     """It gets near the dock, stops there, and touches nothing on its way."""
     world.start([sys.executable, DRIVER, "--port", str(world.ports["bob"])])
