@@ -100,23 +100,16 @@ def command(
 
 
 def _player(file: str, budget: Budget) -> Player:
-    """Read a recording. RecordingError: it cannot be read, or its first state cannot be restored."""
+    """Read a recording, by its states or else by its ROS messages. RecordingError: it cannot be read."""
     from botyard.cli.warmup import warm_up_with_progress
-    from botyard.errors import BotyardError, RecordingError
-    from botyard.recording.player import Player
-    from botyard.recording.track import read_track
+    from botyard.recording.redrawn import open_player
 
     warm_up_with_progress(masses=False)
     with telling(f"reading {file}"):
-        track = read_track(file, budget)
-    for problem in track.problems:
-        logging.getLogger("botyard").warning("%s: %s", shown(file), shown(problem, 500))
-    try:
-        return Player(track)
-    except RecordingError:
-        raise
-    except BotyardError as error:
-        raise RecordingError(f"its first state cannot be restored: {error}", file) from None
+        player = open_player(file, budget)
+    for problem in player.track.problems:
+        logging.getLogger("botyard").warning("%s: %s", shown(file), shown(problem, 700))
+    return player
 
 
 async def _show(player: Player, file: str, o: RunOptions, pioneer: bool, speed: float, paused: bool) -> int:

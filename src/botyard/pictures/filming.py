@@ -23,8 +23,8 @@ from botyard.pictures.still import take
 from botyard.pictures.trails import SPACING_S
 from botyard.recording.player import Player
 from botyard.recording.reader import Reader
+from botyard.recording.redrawn import open_player
 from botyard.recording.samples import ros_names
-from botyard.recording.track import read_track
 from botyard.safefile import check_replaceable
 from botyard.sim.simulation import Simulation
 
@@ -228,8 +228,8 @@ def render_recording(
             f"{target}: expected a suffix of movies ({', '.join(SUFFIXES)}) or of pictures such as .png"
         )
     check_replaceable(target, force=force)
-    track = read_track(source, budget)
-    player = Player(track)
+    player = open_player(source, budget)
+    track = player.track
     if film.begin is not None and film.begin > player.end + _ROUNDING:
         raise RecordingError(f"it ends at {player.end:g} s, before {film.begin:g} s", source)
     if picture.scans is True:
