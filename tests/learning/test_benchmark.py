@@ -51,6 +51,7 @@ def call(*args: str) -> int:
 def test_results_do_not_depend_on_threads_or_on_other_worlds(name: str, kind: str) -> None:
     few = run(BASELINES[name], kind, 3)
     assert digest_of(run(BASELINES[name], kind, 3, threads=2)) == digest_of(few)
+    assert run(BASELINES[name], kind, 2, first=2)[0] == few[2]
     assert run(BASELINES[name], kind, 5)[:3] == few, "maps and episodes are functions of the number of the world"
 
 
@@ -107,7 +108,7 @@ def test_who_stands_comes_nowhere_and_who_goes_straight_hits_pillars() -> None:
 
 def test_wrong_policies_and_arguments() -> None:
     with pytest.raises(ArgumentError, match="kind: expected"):
-        task_of("forest", 1)
+        task_of("forest", [0])
     with pytest.raises(ArgumentError, match="count: expected"):
         run(Straight, "rooms", 0)
 
@@ -141,8 +142,8 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     [
         (["-n", "10"], "--worlds: expected a multiple of 3"),
         (["-p", "dwq"], 'no policy "dwq"; did you mean "dwa"'),
-        (["-p", "mine.py:None_", "-n", "3"], "--policy mine.py:None_: ImportError"),
-        (["-p", "mine.py:number", "-n", "3"], "expected a class, found int"),
+        (["-p", "mine.py:None_", "-n", "3"], "--policy: policy mine.py:None_: ImportError"),
+        (["-p", "mine.py:number", "-n", "3"], "expected a class, found 3 (int)"),
         (
             ["-p", "mine.py:Wrong", "-n", "3"],
             r"--policy mine.py:Wrong: act: expected an array of numbers, (1, 2), found",
@@ -159,3 +160,25 @@ def test_what_the_command_refuses(
     Path("mine.py").write_text(CODE)
     assert call(*args) == 255
     assert message in capsys.readouterr().err
+
+
+def test_a_study_has_the_worlds_of_the_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = (Path(__file__).parents[2] / "examples/study/navigation.yaml").read_text()
+    monkeypatch.chdir(tmp_path)
+    Path("plan.yaml").write_text(plan.replace("seeds: 100", "seeds: 2").replace("[rooms, clutter, crowds]", "[crowds]"))
+    with pytest.raises(SystemExit) as ended:
+        main(["study", "plan.yaml", "-n", "1"])
+    assert not ended.value.code
+    (table,) = Path("plan-results").glob("table.*")
+    rows = list(csv.DictReader(table.read_text().splitlines())) if table.suffix == ".csv" else pq_rows(table)
+    for name in ("straight", "vfh"):
+        mine = [row for row in rows if row["policy"] == name]
+        wanted = run(BASELINES[name], "crowds", 2)
+        assert [row["outcome"] for row in mine] == [r.outcome for r in wanted]
+        assert [float(row["clearance"]) for row in mine] == [r.clearance_m for r in wanted]
+
+
+def pq_rows(path: Path) -> list[dict[str, Any]]:
+    pq = pytest.importorskip("pyarrow.parquet")
+    found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    return found

@@ -12,7 +12,7 @@ import click
 
 from botyard.app.checks import check_can_be_written
 from botyard.cli.listing import FORCE, print_table
-from botyard.errors import BotyardError, CommandLineError, did_you_mean
+from botyard.errors import BotyardError, CommandLineError
 
 if TYPE_CHECKING:
     from botyard.learning.benchmark import Result
@@ -94,22 +94,13 @@ def _titles() -> str:
 
 
 def _policy(name: str) -> Any:
-    """The class of a policy, by its name or by the code that the user names."""
-    from botyard import codeload
-    from botyard.learning.baselines import BASELINES
+    """The class of a policy. CommandLineError: there is none."""
+    from botyard.learning.baselines import find_policy
 
-    if name in BASELINES:
-        return BASELINES[name]
-    if not codeload.is_code(name):
-        known = f"{', '.join(BASELINES)}, module:Class or file.py:Class"
-        raise CommandLineError(f'--policy: no policy "{name}"{did_you_mean(name, BASELINES)} (known: {known})')
     try:
-        found = codeload.load_named(name)
-    except Exception as error:
-        raise CommandLineError(f"--policy {name}: {type(error).__name__}: {error}") from error
-    if not callable(found):
-        raise CommandLineError(f"--policy {name}: expected a class, found {type(found).__name__}")
-    return found
+        return find_policy(name)
+    except CommandLineError as error:
+        raise CommandLineError(f"--policy: {error}") from error
 
 
 def _run(name: str, policy: Any, kind: str, count: int, seed: int, threads: int) -> list[Result]:

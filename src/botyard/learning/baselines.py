@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import elementwise
+from botyard import arguments, codeload, elementwise
+from botyard.errors import CommandLineError, did_you_mean
 from botyard.geometry import IDENTITY
-from botyard.learning.benchmark import Setup
+from botyard.learning.benchmark import Policy, Setup
 from botyard.learning.tasks.base import F4, F8
 from botyard.learning.tasks.robots import WALKER_RADIUS_M
 from botyard.navigation import crowds, local
@@ -149,4 +151,27 @@ BASELINES: Final[dict[str, type[Baseline]]] = {
 }
 """By the names that the command line has for them."""
 
-__all__ = ["BASELINES", "Baseline", "DynamicWindow", "FieldHistogram", "Orca", "Straight"]
+
+def find_policy(name: str) -> Callable[[Setup], Policy]:
+    """The class of a policy: one of `BASELINES`, or what the user names as ``module:Class`` or ``file.py:Class``, which is imported.
+
+    Raises
+    ------
+    CommandLineError
+        There is none of that name, or it cannot be imported, or is no class.
+    """
+    if name in BASELINES:
+        return BASELINES[name]
+    if not codeload.is_code(name):
+        known = f"{', '.join(BASELINES)}, module:Class or file.py:Class"
+        raise CommandLineError(f'no policy "{name}"{did_you_mean(name, BASELINES)} (known: {known})')
+    try:
+        found: Callable[[Setup], Policy] = codeload.load_named(name)
+    except Exception as error:
+        raise CommandLineError(f"policy {name}: {type(error).__name__}: {error}") from error
+    if not callable(found):
+        raise CommandLineError(f"policy {name}: expected a class, found {arguments.found(found)}")
+    return found
+
+
+__all__ = ["BASELINES", "Baseline", "DynamicWindow", "FieldHistogram", "Orca", "Straight", "find_policy"]

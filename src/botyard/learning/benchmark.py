@@ -118,17 +118,19 @@ class Result:
     turning: float
 
 
-def task_of(kind: str, count: int) -> Navigate:
-    """The task of a class, with `count` maps. ArgumentError: there is no such class."""
+def task_of(kind: str, numbers: Iterable[int]) -> Navigate:
+    """The task of a class, with the maps of the worlds of these numbers. ArgumentError: there is no such class."""
     arguments.one_of(kind, "kind", CLASSES)
     common: dict[str, Any] = {"rays": RAYS, "max_steps": MAX_STEPS, "least_m": LEAST_M}
     if kind == "crowds":
-        maps = [plaza(k) for k in range(count)]
+        maps = [plaza(k) for k in numbers]
         return SocialNavigate(walkers=PEDESTRIANS, neighbours=0, scenes=maps, **common)
-    return Navigate(scenes=[_room(k) if kind == "rooms" else clutter(k) for k in range(count)], **common)
+    return Navigate(scenes=[_room(k) if kind == "rooms" else clutter(k) for k in numbers], **common)
 
 
-def run(policy: Callable[[Setup], Policy], kind: str, count: int, *, seed: int = 1, threads: int = 1) -> list[Result]:
+def run(
+    policy: Callable[[Setup], Policy], kind: str, count: int, *, seed: int = 1, first: int = 0, threads: int = 1
+) -> list[Result]:
     """Let a policy drive in all worlds of a class.
 
     Parameters
@@ -141,6 +143,8 @@ def run(policy: Callable[[Setup], Policy], kind: str, count: int, *, seed: int =
         Number of worlds.
     seed : int
         Of the benchmark.
+    first : int
+        Number of the first one.
     threads : int
         Threads of the simulation.
 
@@ -151,10 +155,11 @@ def run(policy: Callable[[Setup], Policy], kind: str, count: int, *, seed: int =
     """
     count = arguments.whole(count, "count", low=1, high=MAX_WORLDS)
     seed = arguments.whole(seed, "seed", low=0, high=2**31)
-    task = task_of(kind, count)
+    first = arguments.whole(first, "first", low=0, high=MAX_WORLDS)
+    task = task_of(kind, range(first, first + count))
     w = Worlds(task.scenes, list(task.robots), count, step=task.step, threads=threads, sensors=task.sensors)
     try:
-        return _Trial(task, w, kind, seed).results(policy)
+        return _Trial(task, w, kind, seed, first).results(policy)
     finally:
         w.close()
 
@@ -162,13 +167,13 @@ def run(policy: Callable[[Setup], Policy], kind: str, count: int, *, seed: int =
 class _Trial:
     """The episodes of a class of worlds."""
 
-    def __init__(self, task: Navigate, w: Worlds, kind: str, seed: int) -> None:
-        self._task, self._w, self._kind = task, w, kind
+    def __init__(self, task: Navigate, w: Worlds, kind: str, seed: int, first: int) -> None:
+        self._task, self._w, self._kind, self._first = task, w, kind, first
         n = len(w)
         task.begin(w)
         everyone = np.arange(n)
-        first = (seed * len(CLASSES) + CLASSES.index(kind)) * WORLD_SEEDS
-        w.reset(everyone, seeds=np.uint64(first) + everyone.astype(np.uint64), poses=task.poses, map_id=everyone)
+        begin = (seed * len(CLASSES) + CLASSES.index(kind)) * WORLD_SEEDS + first
+        w.reset(everyone, seeds=np.uint64(begin) + everyone.astype(np.uint64), poses=task.poses, map_id=everyone)
         task.on_reset(w, everyone, EpisodeDraws(w.seeds))
         self._way, self._turning = np.zeros(n), np.zeros(n)
         self._clearance: F8 = np.full(n, FREE_M)
@@ -198,7 +203,7 @@ class _Trial:
         return [
             Result(
                 self._kind,
-                k,
+                self._first + k,
                 str(outcomes[k]),
                 float(times[k]),
                 float(self._way[k]),

@@ -1,0 +1,46 @@
+"""The benchmark of navigation as runs of a study: ``run: botyard.learning.navigationstudy:drive`` in a plan (docs/howto/study.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from botyard.learning.baselines import find_policy
+from botyard.learning.benchmark import run
+
+
+def drive(sim: object, params: dict[str, Any], seed: int) -> dict[str, Any]:
+    """One world of the benchmark: the seed n of a run is the world n − 1 of ``botyard bench navigation --seed 1``.
+
+    Parameters
+    ----------
+    sim : None
+        The plan has no world of its own.
+    params : dict
+        ``policy``: name, as for the command; ``class``: of the world.
+    seed : int
+        From 1.
+
+    Returns
+    -------
+    dict
+        ``success``, ``outcome``, ``time`` (None without success), ``way``, ``clearance`` and ``turning``, see
+        `botyard.learning.benchmark.Result`.
+
+    Raises
+    ------
+    ArgumentError, CommandLineError
+        There is no such class, or no such policy.
+    """
+    (one,) = run(find_policy(str(params.get("policy"))), str(params.get("class")), 1, first=seed - 1)
+    success = one.outcome == "goal"
+    return {
+        "success": success,
+        "outcome": one.outcome,
+        "time": one.time_s if success else None,
+        "way": one.way_m,
+        "clearance": one.clearance_m,
+        "turning": one.turning,
+    }
+
+
+__all__ = ["drive"]
