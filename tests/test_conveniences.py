@@ -154,3 +154,17 @@ def test_rays_from_anywhere_see_what_a_laser_sees() -> None:
     for xy, bearing in (((0, 0, 0), 0.0), ((0, 0), float("nan")), (np.zeros((3, 2)), np.zeros(4))):
         with pytest.raises(ArgumentError, match=r"xy|bearing"):
             sim.cast(xy, bearing, range_max=1.0)
+
+
+def test_notebooks_show_tables() -> None:
+    """Robots of a simulation with its picture, and worlds; names are escaped, and long tables are cut."""
+    sim = botyard.Simulation(seed=4)
+    sim.add_robot("p3dx", "a<b")
+    sim.add_robots("amigo", [(k, 3.0, 0.5) for k in range(15)])
+    shown = sim._repr_html_()
+    assert "a&lt;b" in shown and "a<b" not in shown and "data:image/png;base64,iVBOR" in shown
+    assert shown.count("<tr>") == 13 and "and 4 more" in shown and "<td>0.500</td>" in shown
+    shown = botyard.Worlds(botyard.Scene(), "p3dx", 20, seeds=7)._repr_html_()
+    assert (
+        "20 worlds of p3dx" in shown and shown.count("<tr>") == 13 and "and 8 more" in shown and "<td>18</td>" in shown
+    )

@@ -50,6 +50,7 @@ from botyard.sim.episodes import checked_poses
 from botyard.sim.fleet import Fleet
 from botyard.sim.history import History, make_history
 from botyard.sim.journal import Reset, Settle
+from botyard.sim.notebook import MAX_ROWS, page
 from botyard.sim.placement import FreePlaces
 from botyard.sim.port import Port
 from botyard.sim.recordings import Recording
@@ -630,6 +631,17 @@ class Simulation(Restorable[Robot]):
             "area": area, "follow": follow, "trails": trails, "scans": scans, "size": size, "theme": theme, "colors": colors,
         }  # fmt: skip
         return render(self, None if path is None else arguments.path(path, "path"), options, overwrite)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the picture, and a table of the robots."""
+        poses = self.fleet.poses.tolist()
+        rows = [
+            (name, robot.spec.name, *pose, "yes" if robot.stalled else "")
+            for pose, (name, robot) in zip(poses[: MAX_ROWS + 1], self._robots.items(), strict=False)
+        ]
+        rows += [("", "", "", "", "", "")] * (len(poses) - len(rows))
+        title = f"{self.scene.name or 'no map'}, {self.time:.2f} s, seed {self.seed}"
+        return page(title, ("robot", "model", "x, m", "y, m", "heading, rad", "stalled"), rows, png(self, None))
 
     def _repr_png_(self) -> bytes:
         """The picture that notebooks show."""

@@ -42,6 +42,7 @@ from botyard.model.obstacles import Visible
 from botyard.model.robot import RobotSpec
 from botyard.sim.batch import SENSOR, Batch, Plan
 from botyard.sim.freespace import checked_clearance
+from botyard.sim.notebook import MAX_ROWS, page
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_WALL_REACH_M
 from botyard.sim.repeating import Episode, EpisodeLog
 from botyard.sim.simulation import MAX_THREADS, Simulation
@@ -238,6 +239,19 @@ class Worlds(Handle):
 
     def __repr__(self) -> str:
         return f"<Worlds: {len(self)} of {', '.join(self.names)}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the first worlds, and the first robot of each."""
+        rows = [
+            (i, self.seeds[i], self.episode[i], self.tick[i], self.map_id[i], *pose, Contact(int(kind)).name.lower())
+            for i, (pose, kind) in enumerate(
+                zip(self.pose[: MAX_ROWS + 1, 0].tolist(), self.contact[: MAX_ROWS + 1, 0].tolist(), strict=True)
+            )
+        ]
+        rows += [()] * (len(self) - len(rows))
+        title = f"{len(self)} worlds of {', '.join(self.names)}, steps of {self.dt:g} s"
+        heads = ("world", "seed", "episode", "tick", "map", "x, m", "y, m", "heading, rad", "contact")
+        return page(title, heads, rows)
 
     @property
     def dt(self) -> float:

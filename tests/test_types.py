@@ -1,0 +1,34 @@
+"""A user's program that is checked strictly finds types for all that it uses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).with_name("typed") / "user_program.py"
+
+
+def test_a_strict_program_of_a_user(tmp_path: Path) -> None:
+    """It is right; and the same with one wrong type is not, so that the check can fail. Both are checked by one run of mypy."""
+    pytest.importorskip("mypy")
+    settings = tmp_path / "mypy.ini"
+    settings.write_text("[mypy]\nstrict = True\n", "utf-8")
+    wrong = tmp_path / "wrong.py"
+    text = PROGRAM.read_text("utf-8")
+    assert "assert_type(sim.episode, int)" in text
+    wrong.write_text(text.replace("assert_type(sim.episode, int)", "assert_type(sim.episode, str)"), "utf-8")
+    options = ["--config-file", settings, "--cache-dir", tmp_path / "cache", "--follow-imports=silent"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, PROGRAM, wrong],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MYPYPATH": str(Path(__file__).parents[1] / "src")},
+        check=False,
+    )
+    first, *others = done.stdout.splitlines()
+    assert "wrong.py" in first and "[assert-type]" in first, done.stdout + done.stderr
+    assert len(others) == 1 and others[0].startswith("Found 1 error"), done.stdout
