@@ -168,3 +168,24 @@ def test_notebooks_show_tables() -> None:
     assert (
         "20 worlds of p3dx" in shown and shown.count("<tr>") == 13 and "and 8 more" in shown and "<td>18</td>" in shown
     )
+
+
+def test_of_neighbours_that_are_equally_near_the_first_ones_count() -> None:
+    """Also where not all of them are asked for."""
+    sim = botyard.Simulation(warn=lambda text: None)
+    turns = [(1, 0), (0, 1), (-1, 0), (0, -1)] * 10
+    for k, (x, y) in enumerate([(0, 0), *turns]):
+        sim.add_robot("p3dx", f"r{k}", pose=(2.0 * x, 2.0 * y, 0.0))
+    for k in (1, 2, 5, 39):
+        assert sim.fleet.nearest(k)[0][0].tolist() == list(range(1, k + 1))
+
+
+def test_numbers_beyond_all_bounds_are_refused() -> None:
+    sim = botyard.Simulation()
+    for call in (
+        lambda: sim.fleet.nearest(10**9),
+        lambda: sim.random_free_poses(1, index=2**70),
+        lambda: botyard.Scene.from_array([[True], [True, False]], 0.1),
+    ):
+        with pytest.raises(ArgumentError, match="expected"):
+            call()

@@ -168,7 +168,12 @@ class Scene:
         ArgumentError
             The array is not two-dimensional or not of bool, the resolution is not positive, or the origin is not finite.
         """
-        cells = np.asarray(solid)
+        try:
+            cells = np.asarray(solid)
+        except ValueError:  # rows of different lengths
+            raise ArgumentError(
+                f"solid: expected a two-dimensional array of bool, found {arguments.found(solid)}"
+            ) from None
         if cells.ndim != 2 or cells.dtype != np.bool_:
             hint = "; compare it first, as in Scene.from_array(image < 128, …)" if cells.ndim == 2 else ""
             raise ArgumentError(

@@ -17,6 +17,8 @@ from botyard.model.beams import Bundle
 from botyard.model.robot import Drive
 from botyard.sim.core import Core
 
+MAX_NEIGHBOURS = 10_000
+"""Neighbours of each robot that can be asked for: places for so many are returned, also where there are fewer robots."""
 NEIGHBOUR_ROWS = 256
 """Robots whose distances to all others are in memory at once."""
 
@@ -129,9 +131,9 @@ class Fleet(Handle):
         Raises
         ------
         ArgumentError
-            `k` is not a whole number of at least 1.
+            `k` is not a whole number from 1 to `MAX_NEIGHBOURS`.
         """
-        k = arguments.whole(k, "k", low=1)
+        k = arguments.whole(k, "k", low=1, high=MAX_NEIGHBOURS)
         xy = self.poses[:, :2]
         n = len(xy)
         near, far = np.full((n, k), -1), np.full((n, k), np.inf)
@@ -149,6 +151,11 @@ class Fleet(Handle):
                 if count < n - 1
                 else np.argsort(away, axis=1)[:, :count]
             )
+            last = np.take_along_axis(away, some, axis=1).max(axis=1)
+            tied = (away <= last[:, None]).sum(
+                axis=1
+            ) > count  # which of the equally near ones it has is the library's choice
+            some[tied] = np.argsort(away[tied], axis=1, kind="stable")[:, :count]
             squares = np.take_along_axis(away, some, axis=1)
             order = np.lexsort((some, squares), axis=1)  # equally near: by their order
             near[first : first + len(part), :count] = np.take_along_axis(some, order, axis=1)

@@ -425,7 +425,10 @@ class Population(Bodies, ABC, Generic[R]):
         ModelError, ModelFileError
             Unknown model; a file that is wrong.
         """
-        n, index = arguments.whole(n, "n", low=0, high=MAX_FREE_POSES), arguments.whole(index, "index", low=0)
+        n, index = (
+            arguments.whole(n, "n", low=0, high=MAX_FREE_POSES),
+            arguments.whole(index, "index", low=0, high=arguments.MAX_SEED),
+        )
         clearance = checked_clearance(clearance)
         begin = (self.home.x, self.home.y) if arguments.flag(reachable, "reachable") else None
         body = robot_body(_equipped(model, None), "")
