@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import botyard
+from botyard.cli.main import program
 from botyard.recording import resimulate
 from botyard.recording.player import Player
 from botyard.recording.track import read_track
 from botyard.sim.simulation import Simulation
+from botyard.traffic.recordedchart import recorded_chart
 from tests.ports import free_port
 from tests.recording.test_codec import WORLDS
 from tests.running import running
@@ -78,17 +81,48 @@ def test_the_example_that_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     prove(path, 10)
 
 
+def test_the_example_of_a_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, serve = tmp_path / "run.mcap", botyard.serve
+
+    @contextmanager
+    def recorded(sim: Simulation, **options: Any) -> Iterator[Any]:
+        with serve(sim, record=str(path), **options) as running:
+            yield running
+
+    monkeypatch.setattr(botyard, "serve", recorded)
+    run = runpy.run_path(str(ROOT / "examples/test_robot.py"))
+    for running_now in run["running"].__wrapped__():
+        run["test_it_stops_in_front_of_a_box"](running_now)
+    prove(path, 30)
+    assert any("commanded by" in mark.text for mark in read_track(path).marks)
+
+
+@pytest.mark.parametrize("more", [[], ["--on-robots", "p3dx"]], ids=["discs", "robots"])
+def test_the_example_of_a_supervisor(more: list[str], tmp_path: Path) -> None:
+    task, path = tmp_path / "task.json", tmp_path / "run.mcap"
+    runner, supervisor = CliRunner(), f"{ROOT / 'examples/traffic/round_robin.py'}:RoundRobin"
+    made = runner.invoke(program, ["traffic", "generate", "crossings", "-n", "3", "-o", str(task)])
+    assert made.exit_code == 0, made.output
+    ran = runner.invoke(
+        program, ["traffic", "run", str(task), "--supervisor", supervisor, "--record", str(path), *more]
+    )
+    assert ran.exit_code == 0, ran.output
+    prove(path, 100)
+    found = recorded_chart(read_track(path))
+    assert found is not None and found.chart.grants and found.names == ("traffic0", "traffic1", "traffic2")
+
+
 @pytest.mark.peer
-@pytest.mark.parametrize("program", ["drive_pioneer.py", "plain_sockets.py"])
-def test_the_examples_that_drive(program: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("client", ["drive_pioneer.py", "plain_sockets.py"])
+def test_the_examples_that_drive(client: str, tmp_path: Path) -> None:
     path, port = tmp_path / "run.mcap", free_port()
     with running("-m", str(ROOT / "examples/lab.map"), "-r", "p3dx", "-p", str(port), "--record", str(path)) as (
         process,
         _,
     ):
-        where = {"drive_pioneer.py": [f"127.0.0.1:{port}", "2"], "plain_sockets.py": ["127.0.0.1", str(port)]}[program]
+        where = {"drive_pioneer.py": [f"127.0.0.1:{port}", "2"], "plain_sockets.py": ["127.0.0.1", str(port)]}[client]
         subprocess.run(
-            [sys.executable, str(ROOT / "examples" / program), *where],
+            [sys.executable, str(ROOT / "examples" / client), *where],
             capture_output=True,
             timeout=PATIENCE,
             check=True,

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from botyard.recording import resimulate
+
 pytest_plugins = ["pytester"]
 
 MODULE = "botyard.testing.pytestplugin"
@@ -225,9 +227,18 @@ def test_seed(world):
 
 
 def test_the_example_runs(pytester: pytest.Pytester) -> None:
-    """As its page says."""
+    """As its page says; and the recordings of its runs come out again."""
     shutil.copytree(EXAMPLE, pytester.path / "robot_ci")
+    tests = pytester.path / "robot_ci/test_driver.py"
+    text = tests.read_text("utf-8")
+    assert 'record="on-failure"' in text
+    tests.write_text(text.replace('record="on-failure"', 'record="always"'), "utf-8")
     run(pytester, "robot_ci/test_driver.py").assert_outcomes(passed=3)
+    kept = list(pytester.path.rglob("*.mcap"))
+    assert len(kept) == 3
+    for path in kept:
+        proof = resimulate(path)
+        assert proof.divergence is None and proof.steps > 100 and proof.states > 2, str(proof)
 
 
 def test_the_package_declares_the_plug_in() -> None:
