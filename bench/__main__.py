@@ -6,6 +6,7 @@ import time
 
 from bench import (
     ambf,
+    calibration,
     changes,
     clients,
     history,
@@ -50,6 +51,7 @@ ALL = {
     "render": render.main,
     "replay": replay.main,
     "study": study.main,
+    "calibration": calibration.main,
     "traffic": traffic.main,
     "worlds": worlds.main,
     "worlds_batch": worlds_batch.main,
