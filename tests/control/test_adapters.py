@@ -74,6 +74,9 @@ class Anything:
     def __str__(self) -> str:
         return "ann"
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(("ann",))
+
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import botyard
 from botyard.control import SaveRecording, StartRecording, StopRecording
 from botyard.errors import ArgumentError, WorldError
 from botyard.recording import resimulate
-from botyard.recording.own import DIGESTS, STATES
+from botyard.recording.own import DIGESTS, STATES, TYPES
 from botyard.servers import recordings
 from tests.ports import free_port
 from tests.recording.test_recorder import again, read, said
@@ -125,6 +125,13 @@ def test_ros_begins_and_ends_recordings(tmp_path: Path) -> None:
         assert "written as it goes" in call("save_recording", name="")["message"]
         assert call("stop_recording") == begun
         assert read(tmp_path / "ros.mcap")[3].is_complete
+        some = call("start_recording", name="some", last=0.0, topics=["*/odom", "/tf"], robots=["b*"])
+        running.step(20)
+        assert call("stop_recording") == some
+        topics = {m.channel.topic for m in read(Path(some["file"]))[0]} - TYPES.keys()
+        assert topics == {"/bob/odom", "/tf"}, topics
+        assert not call("start_recording", name="long", last=0.0, topics=["x" * 201])["success"]
+        assert not call("start_recording", name="many", last=0.0, robots=["x"] * 101)["success"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -334,11 +334,10 @@ class Recordings(Protocol):
         """What is being recorded; None: nothing."""
         ...
 
-    def start(self, name: str, last: float) -> Path:
-        """Begin to record, next to the log file; the name may set the stem of the file, whose path is returned.
+    def start(self, wish: Any) -> Path:
+        """Begin to record, next to the log file, as a `StartRecording` says; the path of the file is returned.
 
-        `last`: keep only so much simulated time, s, until it is saved; 0: write all. WorldError: something is being recorded, or the file
-        cannot be written.
+        WorldError: something is being recorded, or the file cannot be written.
         """
         ...
 

@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from botyard.control.caller import Caller
-from botyard.control.operation import Operation, argument, real, text
+from botyard.control.operation import Operation, argument, each, real, text
 from botyard.control.site import Site
 
 NO_RECORDINGS: Final = "nothing is recorded"
 MAX_KEPT_S: Final = 86_400.0
+MAX_PATTERN: Final = 200
+"""Longest pattern of topics or robots, characters."""
+MAX_PATTERNS: Final = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartRecording(Operation[Path]):
     """Record the run to an MCAP file next to the log file; the name may set the stem of the file.
 
-    With `last`, only so much simulated time, s, is kept in memory, until `SaveRecording` writes it.
+    With `last`, only so much simulated time, s, is kept in memory, until `SaveRecording` writes it. `topics` and `robots` are patterns such
+    as ``*/base_scan``, see `botyard.recording.samples.Selection`; none: the usual topics, all robots.
     """
 
     recording: str = argument(text(1000), "")
     last: float = argument(real(0.0, MAX_KEPT_S, unit="s"), 0.0)
+    topics: Sequence[str] = argument(each(text(MAX_PATTERN), MAX_PATTERNS), ())
+    robots: Sequence[str] = argument(each(text(MAX_PATTERN), MAX_PATTERNS), ())
     audit = logging.INFO
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> Path:
         """Carry it out. WorldError if something is being recorded, or the file cannot be written."""
-        return control.part(control.recordings, NO_RECORDINGS).start(self.recording, self.last)
+        return control.part(control.recordings, NO_RECORDINGS).start(self)
 
     def summary(self, result: Any) -> str:
         """One line for the audit log."""

@@ -16,6 +16,7 @@ from botyard.names import file_stem
 from botyard.sim.simulation import Simulation
 
 if TYPE_CHECKING:
+    from botyard.control.recording import StartRecording
     from botyard.recording.recorder import Choices, Recorder
 
 MAX_RECORDINGS: Final = 1000
@@ -70,14 +71,17 @@ class Recordings:
         if self.has_packets or choices.selection.names(PACKETS):
             self._untap = self._taps.add(self._recorder.packet)
 
-    def start(self, name: str, last: float) -> Path:
+    def start(self, wish: StartRecording) -> Path:
         """See `botyard.control.parts.Recordings.start`."""
         from botyard.recording.beginning import choose
 
         self._check_idle()
-        path = self._free(name)
+        path = self._free(wish.recording)
+        choices = choose(
+            topics=wish.topics or None, robots=wish.robots or ("*",), last=wish.last or None, patient=self._patient
+        )
         try:
-            self.begin(path, choose(last=last or None, patient=self._patient))
+            self.begin(path, choices)
         except (OSError, KeptFileError) as error:
             raise WorldError(
                 f"the recording {path} cannot be written: {getattr(error, 'strerror', None) or error}"

@@ -202,7 +202,9 @@ class WorldOffers:
         start, stop, save = (f"botyard_msgs/{name}Recording" for name in ("Start", "Stop", "Save"))
 
         def begin(r: Any) -> Operation[Any]:
-            return StartRecording(recording=str(r.name), last=float(r.last))
+            return StartRecording(
+                recording=str(r.name), last=float(r.last), topics=list(r.topics), robots=list(r.robots)
+            )
 
         return [
             Service(
