@@ -170,7 +170,7 @@ def calibrate(
     if motion is None:
         notes.append("latency and accelerations: the logs hold no commands with velocities after them")
     ranges = _ranges(prepared, odometry, matchers, scene, notes)
-    held_out = _held_out(prepared, spec, step) if hold_out else ()
+    held_out = _held_out(prepared, odometry, spec, step) if hold_out else ()
     for matcher in matchers:
         if matcher is not None:
             matcher.close()
@@ -314,14 +314,16 @@ def _split(prepared: Sequence[_Prepared]) -> tuple[list[_Prepared], list[_Prepar
     return [replace(one, log=one.log.part(begin, middle))], [replace(one, log=one.log.part(middle, end))]
 
 
-def _held_out(prepared: Sequence[_Prepared], spec: RobotSpec, step: float) -> tuple[HeldOut, ...]:
+def _held_out(
+    prepared: Sequence[_Prepared], odometry: OdometryFit | None, spec: RobotSpec, step: float
+) -> tuple[HeldOut, ...]:
     rest, held = _split(prepared)
     found: list[HeldOut] = []
     if all(len(one.truth) > 1 for one in prepared):
         try:
             fit = fit_odometry([o.log for o in rest], [o.truth for o in rest], [o.offset for o in rest], spec, step)
             markers, last = fit.fit.values[3:6], held[-1]
-            offset = _clocks(last, fit, len(rest)) if len(prepared) == 1 else last.offset
+            offset = _clocks(last, odometry, len(prepared))  # a clock is nothing that a robot's model predicts
             before = end_errors(last.log, last.truth, offset, np.eye(2), markers)
             after = end_errors(last.log, last.truth, offset, fit.corrected, markers)
         except CalibrationError:  # too little of it
