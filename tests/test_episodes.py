@@ -163,3 +163,17 @@ def test_what_is_refused() -> None:
     assert sim.reset().tick == 0
     empty = botyard.Simulation(ROOM)
     assert empty.reset().tick == 0
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_headings_are_wrapped_and_poses_checked_for_few_and_for_many(count: int) -> None:
+    sim = botyard.Simulation()
+    sim.add_robots("amigo", [(2.0 * k, 0.0, 0.0) for k in range(count)])
+    poses = np.array([[2.0 * k, 1.0, 4.0 - k] for k in range(count)])
+    sim.reset(poses=poses)
+    assert sim.poses[:, :2].tolist() == poses[:, :2].tolist() and (np.abs(sim.poses[:, 2]) <= np.pi).all()
+    assert np.cos(sim.poses[:, 2]) == pytest.approx(np.cos(poses[:, 2]))
+    for wrong in (np.nan, 1e8):
+        poses[1, 0] = wrong
+        with pytest.raises(ArgumentError, match="poses"):
+            sim.reset(poses=poses)

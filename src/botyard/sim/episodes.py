@@ -31,6 +31,8 @@ _ZERO: Final = (
 _SHAPING: Final = (Subject.BODIES, Subject.OUTLINES, Subject.MASS, Subject.MAP, Subject.DESCRIBED)
 """A change of one of these makes `_Plan` anew."""
 
+FEW: Final = 4
+"""Poses of so many robots are checked one by one, which is faster then."""
 _LIMITS: Final = np.array([MAX_COORDINATE, MAX_COORDINATE, math.pi])
 """Of poses that may stay as they are: m, m, rad."""
 
@@ -172,7 +174,13 @@ def checked_poses(poses: ArrayLike, count: int) -> F8:
         given = np.zeros(0)
     if given.shape != (count, 3):
         raise ArgumentError(f"poses: expected an array of shape {(count, 3)}, found {arguments.found(poses)}")
-    if not (np.abs(given) <= _LIMITS).all():
+    if count <= FEW:
+        fits = all(
+            abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and abs(th) <= math.pi for x, y, th in given.tolist()
+        )
+    else:
+        fits = bool((np.abs(given) <= _LIMITS).all())
+    if not fits:
         if not (np.isfinite(given).all() and (np.abs(given[:, :2]) <= MAX_COORDINATE).all()):
             raise ArgumentError(f"poses: expected finite numbers, and coordinates within ±{MAX_COORDINATE:g} m")
         given[:, 2] = [wrap_angle(heading) for heading in given[:, 2].tolist()]
