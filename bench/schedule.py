@@ -21,6 +21,7 @@ from botyard.studies.raydriver import (
     MESSAGES_PER_S,
     MIN_TASKS,
     SEND_PERIOD_S,
+    TASK_S,
     TASKS_AT_A_TIME,
     TASKS_PER_WORKER,
 )
@@ -39,7 +40,7 @@ class Costs:
 def efficiency(runs: Sequence[float], workers: int, costs: Costs) -> float:
     """Share of the workers' time, to the end of the last run, that runs take."""
     waiting, pace, period = deque(runs), Pace(), max(SEND_PERIOD_S, workers / MESSAGES_PER_S)
-    longest = GROUP_STRETCH * group_seconds(workers)
+    longest = GROUP_STRETCH * group_seconds(workers, TASK_S)
     free = [0.0] * workers
     messages: list[tuple[float, int, list[float], list[float] | None]] = []
     now, last, tasks, number = 0.0, 0.0, 0, 0
@@ -48,7 +49,7 @@ def efficiency(runs: Sequence[float], workers: int, costs: Costs) -> float:
         for _ in range(min(TASKS_AT_A_TIME, most - tasks)):
             if not waiting:
                 break
-            group = take_group(waiting, workers, pace)
+            group = take_group(waiting, workers, pace, TASK_S)
             now += costs.task
             tasks += 1
             at = begin = max(now, heapq.heappop(free)) + costs.between
@@ -92,7 +93,7 @@ def table(shape: Sequence[float], costs: Costs) -> None:
         ("10 s", 10.0, 100, {}, costs),
         ("60 s", 60.0, 100, {}, costs),
         ("60 s, 10 a worker", 60.0, 10, {}, costs),
-        ("0.1 s, groups of 1 s", 0.1, 1000, {"GROUPS_PER_S": 10**9}, costs),
+        ("0.1 s, groups of 5 s", 0.1, 1000, {"GROUPS_PER_S": 10**9}, costs),
         ("1 s, at no cost", 1.0, 100, {}, Costs(0.0, 0.0, 0.0, 0.0)),
     ]
     print("   workers | " + " | ".join(name for name, *_ in columns))

@@ -33,7 +33,7 @@ class Pace:
         return math.ceil(seconds / self._mean_s) if self._mean_s else 1
 
 
-def group_size(waiting: int, workers: int, pace: Pace) -> int:
+def group_size(waiting: int, workers: int, pace: Pace, least: float = GROUP_S) -> int:
     """Number of runs of the next group.
 
     Parameters
@@ -42,19 +42,23 @@ def group_size(waiting: int, workers: int, pace: Pace) -> int:
         Runs that have not been handed out.
     workers : int
         Processes among which they are divided: each is to get at least two more groups.
+    pace : Pace
+        How long runs take.
+    least : float
+        Time that a group takes at least, s, where there is enough to do.
     """
     share = math.ceil(waiting / (2 * max(1, workers)))
-    return max(1, min(pace.runs_in(group_seconds(workers)), share, MAX_GROUP))
+    return max(1, min(pace.runs_in(group_seconds(workers, least)), share, MAX_GROUP))
 
 
-def group_seconds(workers: int) -> float:
+def group_seconds(workers: int, least: float = GROUP_S) -> float:
     """Wall time that a group should take, s."""
-    return max(GROUP_S, workers / GROUPS_PER_S)
+    return max(least, workers / GROUPS_PER_S)
 
 
-def take_group(waiting: deque[T], workers: int, pace: Pace) -> list[T]:
+def take_group(waiting: deque[T], workers: int, pace: Pace, least: float = GROUP_S) -> list[T]:
     """The first runs of those that wait, which are taken away."""
-    return [waiting.popleft() for _ in range(min(len(waiting), group_size(len(waiting), workers, pace)))]
+    return [waiting.popleft() for _ in range(min(len(waiting), group_size(len(waiting), workers, pace, least)))]
 
 
 __all__ = ["GROUPS_PER_S", "GROUP_S", "MAX_GROUP", "Pace", "group_seconds", "group_size", "take_group"]

@@ -43,6 +43,8 @@ from botyard.studies.raymessages import (
 from botyard.studies.rows import Folder, Part, Row
 from botyard.version import __version__
 
+TASK_S: Final = 5.0
+"""A task takes about so long, at least: between two of them, Ray leaves a processor idle for some milliseconds. Rows come back earlier."""
 TASKS_PER_WORKER: Final = 2
 """Tasks that are handed to Ray for each processor: one that runs, and one that waits there for its end."""
 MIN_TASKS: Final = 8
@@ -194,8 +196,8 @@ class _Driver:
         for _ in range(min(TASKS_AT_A_TIME, most - len(self._tasks))):
             if not self._waiting:
                 break
-            items = take_group(self._waiting, workers, self._pace)
-            group = TaskGroup(items=items, period=period, seconds=GROUP_STRETCH * group_seconds(workers))
+            items = take_group(self._waiting, workers, self._pace, TASK_S)
+            group = TaskGroup(items=items, period=period, seconds=GROUP_STRETCH * group_seconds(workers, TASK_S))
             self._tasks[self._remote.remote(self._order, encode(group))] = _Task({item.key: item for item in items})
         return not self._waiting or len(self._tasks) >= most
 
