@@ -18,7 +18,7 @@ def running() -> Iterator[Running]:
     sim = botyard.Simulation(seed=1)
     sim.add_robot("p3dx", "bob", pose=(0.0, 0.0, 0.0))
     sim.add_robot("box", "obstacle", pose=(1.5, 0.0, 0.0))
-    with botyard.serve(sim, port=0, page=False, interval=0.01) as served:
+    with botyard.serve(sim, port=0, page=False, interval=0.02) as served:
         yield served
 
 

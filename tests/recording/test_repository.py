@@ -93,7 +93,7 @@ def test_the_example_of_a_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     run = runpy.run_path(str(ROOT / "examples/test_robot.py"))
     for running_now in run["running"].__wrapped__():
         run["test_it_stops_in_front_of_a_box"](running_now)
-    prove(path, 30)
+    prove(path, 20)
     assert any("commanded by" in mark.text for mark in read_track(path).marks)
 
 
