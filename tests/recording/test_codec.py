@@ -254,8 +254,6 @@ def test_every_model_of_the_library(name: str) -> None:
     assert object_digest(decode_model(encode_model(model))) == object_digest(model)
 
 
-
-
 def is_world(path: Path) -> bool:
     """Whether it is a map or a scenario: examples have YAML for other programs, too."""
     if path.suffix == ".yaml" and "examples" in path.parts:
