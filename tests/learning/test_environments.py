@@ -171,3 +171,38 @@ def test_gymnasium_knows_the_names_in_a_new_process(program: str) -> None:
         [sys.executable, "-c", f"{program}; {end}"], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert (done.stdout, done.stderr) == ("botyard.learning.environments\n", "")
+
+
+def test_worlds_without_a_seed_in_the_list_begin_their_next_episode() -> None:
+    envs, single = vector(3), Environment(task(max_steps=20))
+    envs.reset(seed=[4, 3, 2])
+    seen, _ = envs.reset(seed=[7, None, 2])
+    for world, resets in ((0, [7]), (1, [3, None]), (2, [2])):
+        for seed in resets:
+            expected, _ = single.reset(seed=seed)
+        assert (seen[world] == expected).all(), world
+    first, again = vector(2), vector(2)
+    assert not (first.reset(seed=[None, 5])[0][0] == again.reset(seed=[None, 5])[0][0]).all(), "it is drawn"
+
+
+def test_infos_are_the_callers() -> None:
+    """What a step told stays as it was, also where a task gives an array that it keeps."""
+    envs = VectorEnvironment(Keeping(rays=16, maps=3), 2)
+    envs.reset(seed=1)
+    infos = [envs.step(np.zeros((2, 2)))[4]["count"] for _ in range(2)]
+    assert [one.tolist() for one in infos] == [[1, 1], [2, 2]]
+
+
+class Keeping(Navigate):
+    """It counts steps in an array of its own."""
+
+    def begin(self, w: Any) -> None:
+        super().begin(w)
+        self.count = np.zeros(len(w), np.int64)
+
+    def act(self, w: Any, actions: Any) -> None:
+        super().act(w, actions)
+        self.count += 1
+
+    def info(self, w: Any) -> dict[str, Any]:
+        return {**super().info(w), "count": self.count}

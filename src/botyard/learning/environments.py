@@ -78,8 +78,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
     ) -> tuple[Any, dict[str, Any]]:
         """Begin episodes in all worlds, or in those of ``options["reset_mask"]``, (n,) bool.
 
-        World i gets the seed `seed` + i, or the i-th of a list, and begins with its first episode; without, it begins the next episode of
-        the seed that it has. The first time, seeds are drawn.
+        World i gets the seed `seed` + i, or the i-th of a list, and begins with its first episode; without, and where the list has None,
+        it begins the next episode of the seed that it has. The first time, seeds are drawn.
 
         Returns
         -------
@@ -102,10 +102,12 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
                     f"reset_mask: expected {n} bools of which one is True, found {arguments.found(mask)}"
                 )
             chosen = np.flatnonzero(mask)
-        if seed is None and not self._batch.has_begun:
-            seed = int(self.np_random.integers(MAX_SEED))
-        seeds = None if seed is None else _seeds_of(seed, n, batch.worlds.seeds)[chosen]
-        batch.begin(chosen, seeds)
+        if not batch.has_begun:
+            seed = _first_seeds(seed, self.np_random)
+        seeds, given = _seeds_of(seed, n)
+        for some, own in ((chosen[given[chosen]], seeds), (chosen[~given[chosen]], None)):
+            if len(some):
+                batch.begin(some, None if own is None else own[some])
         self._ended[chosen] = False
         observed, *_ = batch.next_set()
         self.task.observe(self.worlds, observed)
@@ -146,7 +148,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         """What the task tells, in the form of Gymnasium: each value with a mask of the worlds that have it."""
         infos: dict[str, Any] = {}
         for name, values in self.task.info(self.worlds).items():
-            infos[name], infos[f"_{name}"] = values, np.ones(self.num_envs, np.bool_)
+            infos[name], infos[f"_{name}"] = self._batch.given(values)[0], np.ones(self.num_envs, np.bool_)
         return infos
 
     def render(self) -> tuple[Any, ...] | None:
@@ -222,18 +224,25 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
         self.worlds.close()
 
 
-def _seeds_of(seed: int | Sequence[int | None], n: int, present: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _first_seeds(seed: int | Sequence[int | None] | None, rng: np.random.Generator) -> int | Sequence[int | None]:
+    """Seeds of first episodes: those that are not given are drawn."""
+    if seed is None:
+        return int(rng.integers(MAX_SEED))
     if isinstance(seed, int) or not isinstance(seed, Sequence):
-        return row_of_seeds(seed, n)
+        return seed
+    return [int(rng.integers(MAX_SEED)) if one is None else one for one in seed]
+
+
+def _seeds_of(seed: int | Sequence[int | None] | None, n: int) -> tuple[NDArray[np.uint64], B1]:
+    """Seeds of n worlds, and which of them are given: the others begin the next episode of the seed that they have."""
+    if seed is None:
+        return np.zeros(n, np.uint64), np.zeros(n, np.bool_)
+    if isinstance(seed, int) or not isinstance(seed, Sequence):
+        return row_of_seeds(seed, n), np.ones(n, np.bool_)
     if len(seed) != n:
         raise ArgumentError(f"seed: expected one for each of {n} worlds, found {len(seed)}")
-    return np.array(
-        [
-            int(old) if one is None else arguments.whole(one, "seed", low=0, high=MAX_SEED)
-            for one, old in zip(seed, present, strict=True)
-        ],
-        np.uint64,
-    )
+    seeds = [0 if one is None else arguments.whole(one, "seed", low=0, high=MAX_SEED) for one in seed]
+    return np.array(seeds, np.uint64), np.array([one is not None for one in seed])
 
 
 __all__ = ["Environment", "VectorEnvironment"]
