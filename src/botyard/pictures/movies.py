@@ -33,6 +33,8 @@ MAX_FRAME_PIXELS: Final = 10_000_000
 """Most pixels of a frame."""
 _CRF: Final = "20"
 """Quality of MP4: 18 is hardly told from the pictures, 23 is x264's default."""
+_SEARCH: Final = "subme=1"
+"""How finely x264 looks for where things have moved: what it does else takes a tenth of the time, for 7 % less room."""
 
 
 class Movie(Protocol):
@@ -275,7 +277,7 @@ class _Mp4:
             self._is_begun = True
             self._stream.width, self._stream.height = size
             self._stream.pix_fmt = "yuv420p"
-            self._stream.options = {"preset": "veryfast", "crf": _CRF}
+            self._stream.options = {"preset": "veryfast", "crf": _CRF, "x264-params": _SEARCH}
         if size != image.size:
             edged = Image.new("RGB", size)
             for at in ((1, 1), (0, 1), (1, 0), (0, 0)):

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageChops, ImageDraw
+from PIL import Image, ImageDraw
 
 from botyard.geometry import Outline, Pose
 from botyard.model.colors import rgb
@@ -239,7 +239,7 @@ def _fill_fans(image: Image.Image, fans: Sequence[Fan], view: View, colors: Them
         return
     boxes = np.clip([box for _, _, box in fans], 0, [view.width, view.height] * 2)
     (x0, y0), (x1, y1) = boxes[:, :2].min(axis=0).tolist(), boxes[:, 2:].max(axis=0).tolist()
-    layers = Image.new("L", (x1 - x0, y1 - y0))
+    layers = np.zeros((y1 - y0, x1 - x0), np.uint8)
     for (_, at, _), (left, top, right, bottom) in zip(fans, boxes.tolist(), strict=True):
         field = Image.new("L", (right - left, bottom - top))
         corners: Sequence[Any] = (at - (left, top)).ravel().tolist()
@@ -248,11 +248,10 @@ def _fill_fans(image: Image.Image, fans: Sequence[Fan], view: View, colors: Them
             corners = clip_polygon(pairs, (-9.0, -9.0, field.width + 9.0, field.height + 9.0))
         if len(corners) > 2:
             ImageDraw.Draw(field).polygon(corners, fill=1)
-        before = layers.crop((left - x0, top - y0, right - x0, bottom - y0))
-        layers.paste(ImageChops.add(before, field), (left - x0, top - y0))
+        layers[top - y0 : bottom - y0, left - x0 : right - x0] += np.asarray(field)
     share = 1.0 - colors.laser_fill[3] / 255
-    tint = Image.new("RGBA", layers.size, colors.laser_fill[:3])
-    tint.putalpha(layers.point([round(255 * (1.0 - share**n)) for n in range(256)]))
+    tint = Image.new("RGBA", (x1 - x0, y1 - y0), colors.laser_fill[:3])
+    tint.putalpha(Image.fromarray(layers).point([round(255 * (1.0 - share**n)) for n in range(256)]))
     image.alpha_composite(tint, (x0, y0))
     edge = Mask(view, colors.laser_edge, (x0, y0, x1, y1))
     reach = np.concatenate([beams.ranges for beams, _, _ in fans])
