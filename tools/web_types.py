@@ -5,6 +5,7 @@ Constants of the binary frames come along, so that neither side can change a lay
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import UnionType
@@ -13,9 +14,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from botyard.protocols.webgui import frames, messages
+from botyard.recording.samples import USUAL
 
 TARGET = Path(__file__).parents[1] / "web/src/generated/messages.ts"
-HEAD = """// Made by tools/web_types.py from src/botyard/protocols/webgui; do not edit.
+HEAD = """// Made by tools/web_types.py from src/botyard/protocols/webgui and recording/samples.py; do not edit.
 """
 
 
@@ -83,6 +85,8 @@ def everything() -> str:
         "PAST": frames.PAST,
     }
     parts.append("\n".join(f"export const {name} = {value};" for name, value in constants.items()))
+    usual = f"export const USUAL_TOPICS: readonly string[] = {json.dumps(USUAL)};"
+    parts.append(f"/** Topics of a recording when nobody names any, beside scans. */\n{usual}")
     for enum in (frames.Block, frames.Bit):
         members = ", ".join(f"{m.name}: {m.value}" for m in enum)
         parts.append(f"export const {enum.__name__} = {{ {members} }} as const;")

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
+from playwright.sync_api import Browser, expect
 
-from tests.page.pages import page
-from tests.page.serving import served
+from botyard.control import StartRecording
+from botyard.recording import own
+from tests.page.pages import PageObject, page
+from tests.page.serving import Served, served
 from tests.page.test_hands import world
 from tests.recording.test_recorder import again, read
 
@@ -35,8 +39,97 @@ def test_what_is_kept_is_saved(browser: Browser, tmp_path: Path, monkeypatch: py
     with served(world()) as simulator, page(browser, simulator.url) as one:
         recordings = simulator.yard.control.recordings
         assert recordings is not None
-        path = simulator.do(lambda: recordings.start("last", 60.0))
+        path = simulator.do(lambda: recordings.start(StartRecording(recording="last", last=60.0)))
         one.button("save the last 60 s").click()
         one.tab.get_by_text(f"saved: {path}").wait_for()
         assert simulator.do(lambda: recordings.present) == (path, 60.0), "it goes on"
     assert read(path)[3].is_complete
+
+
+def recorded(simulator: Served, one: PageObject, path: Path) -> set[str]:
+    """Let a recording that was begun go on for a while, and end it; the topics in its file, without those that repeat the run."""
+    one.until(f"__sim.session.stats.recording === '{path.name}'")
+    assert one.button("Choose what is recorded").is_disabled()
+    begun = simulator.do(lambda: simulator.sim.time)
+    simulator.wait(lambda: simulator.sim.time > begun + 1.5)
+    one.button("Record").click()
+    one.tab.get_by_text(f"recorded: {path}").wait_for()
+    one.until("__sim.session.stats.recording === ''")
+    return {m.channel.topic for m in read(path)[0]} - own.TYPES.keys()
+
+
+def test_topics_and_robots_are_chosen(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sim = world()
+    sim.add_robot("p3dx", "b?b", pose=(3.0, 6.0, 0.0))  # as a pattern, it would fit bob, too
+    sim.robots["ann"].laser.subscribe("test")
+    with served(sim) as simulator, page(browser, simulator.url) as one:
+        dialog = one.tab.get_by_role("dialog", name="Record the run")
+        one.button("Record").click()
+        usual = recorded(simulator, one, tmp_path / "botyard.mcap")
+        assert {"/ann/base_scan", "/ann/odom", "/bob/odom", "/b_b/odom", "/tf", "/map"} <= usual
+        assert "/b_b/base_scan" not in usual, "nobody reads it"
+
+        one.button("Choose what is recorded").click()
+        dialog.get_by_role("radio", name="Without scans").check()
+        one.button("Start recording").click()
+        dialog.wait_for(state="detached")
+        assert recorded(simulator, one, tmp_path / "botyard-2.mcap") == usual - {"/ann/base_scan"}
+
+        one.button("Choose what is recorded").click()
+        dialog.get_by_role("radio", name="All topics").check()
+        one.button("Start recording").click()
+        every = recorded(simulator, one, tmp_path / "botyard-3.mcap")
+        assert usual | {"/b_b/base_scan", "/b_b/sonar", "/bob/sonar"} <= every
+
+
+def test_the_choice_is_made_by_keys_and_wrong_patterns_are_told(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sim = world()
+    sim.add_robot("p3dx", "b?b", pose=(3.0, 6.0, 0.0))
+    with served(sim) as simulator, page(browser, simulator.url) as one:
+        keyboard, dialog = one.tab.keyboard, one.tab.get_by_role("dialog", name="Record the run")
+        opener = one.button("Choose what is recorded")
+        opener.focus()
+        keyboard.press("Enter")
+        dialog.wait_for()
+        keyboard.press("Escape")
+        dialog.wait_for(state="detached")
+        opener.focus()
+        keyboard.press("Enter")
+        dialog.get_by_role("group", name="Topics").get_by_role("radio").first.focus()
+        for _ in range(3):
+            keyboard.press("ArrowDown")
+        keyboard.press("Tab")
+        patterns = dialog.get_by_role("textbox", name="Patterns of topics")
+        expect(patterns).to_be_focused()
+        patterns.fill("")
+        expect(one.button("Start recording")).to_be_disabled()
+        expect(dialog.get_by_text("no topics")).to_be_visible()
+        patterns.fill("/tf odom")
+        keyboard.press("Enter")
+        one.tab.get_by_text("which begin with a slash, such as */odom, found 'odom'").wait_for()
+        assert dialog.is_visible() and simulator.do(lambda: simulator.yard.control.recordings.present) is None  # type: ignore[union-attr]
+        patterns.fill("/tf */odom")
+        dialog.get_by_role("radio", name="All robots").focus()
+        keyboard.press("ArrowDown")
+        expect(dialog.get_by_text("no robots")).to_be_visible()
+        keyboard.press("Tab")
+        boxes = dialog.get_by_role("group", name="These robots").get_by_role("checkbox")
+        expect(boxes).to_have_count(3)
+        expect(boxes.first).to_be_focused()
+        dialog.get_by_role("checkbox", name="b?b").focus()
+        keyboard.press("Space")
+        keyboard.press("Enter")
+        dialog.wait_for(state="detached")
+        path = tmp_path / "botyard.mcap"
+        assert recorded(simulator, one, path) == {"/tf", "/b_b/odom"}
+        assert list(tmp_path.iterdir()) == [path], "what was refused has left nothing"
+        frames = set()
+        with path.open("rb") as file:
+            reader = make_reader(file, decoder_factories=[DecoderFactory()])
+            for *_, message in reader.iter_decoded_messages(topics=["/tf"]):
+                frames.update(transform.child_frame_id for transform in message.transforms)
+        assert frames and all(name.startswith("b_b/") for name in frames), frames

@@ -373,6 +373,9 @@ def test_wrong_arguments_are_said() -> None:
     for wrong, text in (
         ({"topics": "/tf"}, "expected a list"),
         ({"topics": [3]}, "topics"),
+        ({"topics": ["/tf", "ann/odom"]}, r"topics: .* begin with a slash, such as \*/odom, found 'ann/odom'"),
+        ({"topics": [""]}, "topics: .* at least one character"),
+        ({"robots": [""]}, "robots: .* at least one character"),
         ({"rate": -1.0}, "rate"),
         ({"rate": {"*": math.nan}}, "rate"),
         ({"split": 0.0}, "split"),

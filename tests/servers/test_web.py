@@ -196,6 +196,11 @@ def test_robots_that_come_and_go_change_the_schema(run: Served) -> None:
         ("start", {"map": None, "robots": []}, "started already"),
         ("move", {"to": [{"name": "ann", "x": 5e8, "y": 0, "th": 0}]}, "5e+08"),
         ("debug", {"what": "rays", "name": "bob"}, "with a laser"),
+        ("start_recording", {"topics": ["/tf", "odom"]}, "begin with a slash, such as */odom, found 'odom'"),
+        ("start_recording", {"topics": ["/tf"] * 101}, "length <= 100"),
+        ("start_recording", {"topics": ["/" * 201]}, "length <= 200"),
+        ("start_recording", {"robots": [""]}, "length >= 1"),
+        ("start_recording", {"robots": ["ann"] * 101}, "length <= 100"),
     ],
 )
 def test_what_cannot_be_done_is_said(run: Served, kind: str, fields: dict[str, Any], words: str) -> None:

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { Recording } from "../src/stores/recording";
+import { USUAL_TOPICS } from "../src/generated/messages";
+import { exactly, MOST_PATTERNS, Recording, type Choice } from "../src/stores/recording";
 import { FakeNotices, FakeSimulator } from "./storefakes";
 
 function page(recording: string) {
@@ -19,6 +20,45 @@ it("begins a recording when there is none, else ends it, and says where the file
   await busy.recording.toggle();
   expect(busy.simulator.asked).toEqual([{ type: "stop_recording" }]);
   expect(busy.notices.said).toEqual(["recorded: /runs/botyard.mcap"]);
+});
+
+const usual: Choice = { topics: "usual", patterns: "/unused", robots: null };
+
+it.each<[Partial<Choice>, object]>([
+  [{}, {}],
+  [{ topics: "withoutScans" }, { topics: [...USUAL_TOPICS] }],
+  [{ topics: "all" }, { topics: ["*"] }],
+  [{ topics: "named", patterns: " */odom,/tf\n /ann/[bs]* " }, { topics: ["*/odom", "/tf", "/ann/[bs]*"] }],
+  [{ robots: ["ann", "b*b [1]"] }, { robots: ["ann", "b[*]b [[]1]"] }],
+])("asks for what is chosen: %j", async (choice, asked) => {
+  const { simulator, notices, recording } = page("");
+  simulator.answers.start_recording = "/runs/botyard.mcap";
+  expect(await recording.start({ ...usual, ...choice })).toBe(true);
+  expect(simulator.asked).toEqual([{ type: "start_recording", ...asked }]);
+  expect(notices.said).toEqual(["recording to /runs/botyard.mcap"]);
+});
+
+it("tells when the simulator refuses a choice", async () => {
+  const { simulator, recording } = page("");
+  simulator.answers.start_recording = new Error("topics begin with a slash");
+  expect(await recording.start({ ...usual, topics: "named", patterns: "odom" })).toBe(false);
+});
+
+it("sees when nothing, or too much, is chosen", () => {
+  const names = (n: number) => Array.from({ length: n }, (_, i) => `/r${i}`);
+  const problem = (choice: Partial<Choice>) => Recording.problem({ ...usual, ...choice });
+  expect(problem({})).toBe("");
+  expect(problem({ topics: "usual", patterns: "" })).toBe("");
+  expect(problem({ topics: "named", patterns: " , " })).toBe("no topics");
+  expect(problem({ topics: "named", patterns: names(MOST_PATTERNS).join(" ") })).toBe("");
+  expect(problem({ topics: "named", patterns: names(MOST_PATTERNS + 1).join(" ") })).toBe("101 patterns; at most 100");
+  expect(problem({ robots: [] })).toBe("no robots");
+  expect(problem({ robots: names(MOST_PATTERNS) })).toBe("");
+  expect(problem({ robots: names(MOST_PATTERNS + 1) })).toBe("101 robots; at most 100, or all");
+});
+
+it("writes a name as a pattern that fits it alone", () => {
+  expect(exactly("a[b]?*")).toBe("a[[]b][?][*]");
 });
 
 it("says nothing of its own when the simulator refuses", async () => {

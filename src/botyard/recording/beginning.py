@@ -38,7 +38,7 @@ def choose(
         One is out of its range or of another type, or two do not go together.
     """
     selection = Selection(
-        topics=None if topics is None else _patterns(topics, "topics"),
+        topics=None if topics is None else _topics(topics),
         robots=_patterns(robots, "robots"),
         rates=_rates(rate),
     )
@@ -68,8 +68,19 @@ def _patterns(given: Sequence[str], what: str) -> tuple[str, ...]:
             f"{what}: expected a list of at most {MAX_PATTERNS} patterns, found {arguments.found(given)}"
         )
     for one in given:
-        arguments.instance(one, what, str)
+        if not arguments.instance(one, what, str):
+            raise ArgumentError(f"{what}: expected patterns of at least one character, found {arguments.found(one)}")
     return tuple(given)
+
+
+def _topics(given: Sequence[str]) -> tuple[str, ...]:
+    patterns = _patterns(given, "topics")
+    for one in patterns:
+        if one[0] not in "/*?[":  # it would fit no topic, and nothing would be recorded
+            raise ArgumentError(
+                f"topics: expected patterns of topics, which begin with a slash, such as */odom, found {arguments.found(one)}"
+            )
+    return patterns
 
 
 def _rates(rate: float | Mapping[str, float] | None) -> Mapping[str, float]:

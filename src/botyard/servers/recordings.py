@@ -76,10 +76,10 @@ class Recordings:
         from botyard.recording.beginning import choose
 
         self._check_idle()
-        path = self._free(wish.recording)
         choices = choose(
             topics=wish.topics or None, robots=wish.robots or ("*",), last=wish.last or None, patient=self._patient
         )
+        path = self._free(wish.recording)
         try:
             self.begin(path, choices)
         except (OSError, KeptFileError) as error:

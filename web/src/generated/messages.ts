@@ -1,4 +1,4 @@
-// Made by tools/web_types.py from src/botyard/protocols/webgui; do not edit.
+// Made by tools/web_types.py from src/botyard/protocols/webgui and recording/samples.py; do not edit.
 
 
 /** What a page's frames are to hold. */
@@ -262,6 +262,8 @@ export interface StartRecording {
   type: "start_recording";
   name?: string;
   last?: number;
+  topics?: string[];
+  robots?: string[];
   id?: number;
   group?: number;
 }
@@ -640,6 +642,9 @@ export const NO_READING = 65534;
 export const PAUSED = 1;
 export const FASTEST = 2;
 export const PAST = 4;
+
+/** Topics of a recording when nobody names any, beside scans. */
+export const USUAL_TOPICS: readonly string[] = ["*/odom", "*/base_pose_ground_truth", "*/cmd_vel", "/tf", "/tf_static", "/map", "/rosout"];
 
 export const Block = { POSE: 1, STATE: 2, ODOMETRY: 3, VELOCITY: 4, READINGS: 5, BRIGHT: 6 } as const;
 

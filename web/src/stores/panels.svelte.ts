@@ -2,7 +2,7 @@
 
 import type { Says } from "./ports";
 
-export type Dialog = "none" | "start" | "add" | "map" | "help" | "about" | "sequence" | "exit" | "remove" | "reset" | "goOn" | "movie";
+export type Dialog = "none" | "start" | "add" | "map" | "help" | "about" | "sequence" | "exit" | "remove" | "reset" | "goOn" | "movie" | "record";
 
 /** Windows of at least so many pixels show the side bar. */
 export const WIDE = 800;

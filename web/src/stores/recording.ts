@@ -1,7 +1,33 @@
 // Recordings of the run: begun and ended by a button; what is kept in memory only is saved by another one.
 
-import type { Status } from "../generated/messages";
+import { USUAL_TOPICS, type Status } from "../generated/messages";
+import type { Ask } from "../net/connection";
+import { count } from "../text";
 import type { Asks, Says } from "./ports";
+
+type Start = Extract<Ask, { type: "start_recording" }>;
+
+/** What somebody has chosen to record. */
+export interface Choice {
+  /** The usual ones, with scans of lasers that somebody reads; these without scans; every one; those that `patterns` fit. */
+  topics: "usual" | "withoutScans" | "all" | "named";
+  /** Patterns of topics, separated by blanks or commas. */
+  patterns: string;
+  /** Names; null: all robots, also those that come later. */
+  robots: readonly string[] | null;
+}
+
+/** Most patterns of topics, and of robots (StartRecording of protocols/webgui/messages.py). */
+export const MOST_PATTERNS = 100;
+
+/** A pattern that fits one name only. */
+export function exactly(name: string): string {
+  return name.replace(/[*?[]/g, "[$&]");
+}
+
+function patternsIn(text: string): string[] {
+  return text.split(/[\s,]+/).filter((pattern) => pattern !== "");
+}
 
 export class Recording {
   constructor(
@@ -9,19 +35,43 @@ export class Recording {
     private notices: Says,
   ) {}
 
-  toggle(): Promise<void> {
-    return this.session.stats?.recording
-      ? this.ask("stop_recording", "recorded: ")
-      : this.ask("start_recording", "recording to ");
+  /** Why a choice cannot be recorded; "": it can. Patterns are for the simulator to judge. */
+  static problem(choice: Choice): string {
+    const topics = choice.topics === "named" ? patternsIn(choice.patterns).length : 1;
+    const robots = choice.robots ? choice.robots.length : 1;
+    if (!topics) return "no topics";
+    if (!robots) return "no robots";
+    if (topics > MOST_PATTERNS) return `${topics} patterns; at most ${MOST_PATTERNS}`;
+    return robots > MOST_PATTERNS ? `${count(robots, "robot")}; at most ${MOST_PATTERNS}, or all` : "";
   }
 
-  save(): Promise<void> {
-    return this.ask("save_recording", "saved: ");
+  toggle(): Promise<boolean> {
+    return this.session.stats?.recording ? this.ask({ type: "stop_recording" }, "recorded: ") : this.begin({ type: "start_recording" });
   }
 
-  /** Ask for it, and say where the file is. */
-  private async ask(type: "start_recording" | "stop_recording" | "save_recording", done: string): Promise<void> {
-    const path = await this.session.ask<string>({ type });
-    if (path !== undefined) this.notices.say(done + path, false, 8);
+  /** Record what was chosen; false: the simulator refuses. */
+  start({ topics, patterns, robots }: Choice): Promise<boolean> {
+    const wish: Start = { type: "start_recording" };
+    if (topics === "withoutScans") wish.topics = [...USUAL_TOPICS];
+    else if (topics === "all") wish.topics = ["*"];
+    else if (topics === "named") wish.topics = patternsIn(patterns);
+    if (robots) wish.robots = robots.map(exactly);
+    return this.begin(wish);
+  }
+
+  save(): Promise<boolean> {
+    return this.ask({ type: "save_recording" }, "saved: ");
+  }
+
+  private begin(wish: Start): Promise<boolean> {
+    return this.ask(wish, "recording to ");
+  }
+
+  /** Ask for it, and say where the file is; false: the simulator refuses. */
+  private async ask(request: Ask, done: string): Promise<boolean> {
+    const path = await this.session.ask<string>(request);
+    if (path === undefined) return false;
+    this.notices.say(done + path, false, 8);
+    return true;
   }
 }

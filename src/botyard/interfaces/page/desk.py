@@ -586,7 +586,7 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.LoadMap: lambda r: LoadMap(map=r.name, reserved=False) if r.name else ClearMap(),
     msg.Reload: lambda r: ReloadMap(),
     msg.Snapshot: lambda r: WritePicture(picture=r.name),
-    msg.StartRecording: lambda r: StartRecording(recording=r.name, last=r.last),
+    msg.StartRecording: lambda r: StartRecording(recording=r.name, last=r.last, topics=r.topics, robots=r.robots),
     msg.StopRecording: lambda r: StopRecording(),
     msg.SaveRecording: lambda r: SaveRecording(recording=r.name),
     msg.WriteMovie: lambda r: WriteMovie(

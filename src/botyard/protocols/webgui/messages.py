@@ -19,6 +19,7 @@ MAX_TEXT: Final = 64 * 1024
 Id = Annotated[int, msgspec.Meta(ge=0)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Names = Annotated[list[Name], msgspec.Meta(max_length=5000)]
+Patterns = Annotated[list[Name], msgspec.Meta(max_length=100)]
 Graphics = Literal["full", "lite", "none"]
 Number = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
 
@@ -232,11 +233,14 @@ class Snapshot(Request, tag="snapshot"):
 class StartRecording(Request, tag="start_recording"):
     """Record the run to a file in the working directory of the simulator; answered with its path.
 
-    `last`: keep only so much simulated time, s, until it is saved; 0: write all.
+    `last`: keep only so much simulated time, s, until it is saved; 0: write all. `topics`, `robots`: patterns of what is recorded, as of
+    file names; none: the usual topics, all robots.
     """
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
     last: Annotated[float, msgspec.Meta(ge=0.0, le=86400.0)] = 0.0
+    topics: Patterns = []
+    robots: Patterns = []
 
 
 class StopRecording(Request, tag="stop_recording"):
