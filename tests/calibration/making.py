@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from botyard.calibration.log import Log, ScanSeries, Series
 from botyard.calibration.planar import between, compose
+from botyard.model.beams import ReflectorRule
 from botyard.model.devices import make_spec
 from botyard.model.library import load_robot
+from botyard.model.obstacles import Returns
 from botyard.model.robot import Axes, RobotSpec
-from botyard.model.scene import Scene
+from botyard.model.scene import Scene, SpecialWalls
 from botyard.sim.simulation import Simulation
 
 F8 = NDArray[np.float64]
@@ -30,7 +32,9 @@ _CORNERS = (
 HALL = Scene(
     name="hall",
     segments=np.array([(*a, *b) for line in _CORNERS for a, b in itertools.pairwise(line)], np.float64),
+    special_walls=(SpecialWalls(first=0, last=2, returns=Returns(laser=2)),),
 )
+"""The walls in the south and in the east are reflectors."""
 MIDDLE = (5.5, 4.5)
 
 
@@ -44,20 +48,28 @@ class Known:
     values: dict[str, float]
 
 
-def known_robots(count: int, seconds: float, seed: int, *, scans: bool = True, turns: bool = True) -> list[Known]:
-    """Robots with random parameters that drive about in the middle of a hall."""
+def known_robots(
+    count: int,
+    seconds: float,
+    seed: int,
+    *,
+    scans: bool = True,
+    turns: bool = True,
+    given: dict[str, float] | None = None,
+) -> list[Known]:
+    """Robots with random parameters, but for those that are given, that drive about in the middle of a hall."""
     rng = np.random.default_rng(seed)
     base = load_robot("p3dx")
     sim = Simulation(HALL, seed=seed, warn=None)
     assert sim.dt == STEP
     specs, values = [], []
     for i in range(count):
-        one = _values(rng)
+        one = _values(rng) | _rule(np.random.default_rng([seed, i])) | (given or {})
         specs.append(_spec(base, one))
         values.append(one)
         sim.add_robot(specs[-1], name=f"r{i}", pose=(*MIDDLE, 0.3 * i)).ghost()
     robots = list(sim.robots.values())
-    rows: dict[str, list[F8]] = {name: [] for name in ("time", "pose", "odom", "vel", "scan", "scan time")}
+    rows: dict[str, list[F8]] = {name: [] for name in ("time", "pose", "odom", "vel", "scan", "bright", "scan time")}
     waiting: list[list[tuple[float, float, float]]] = [[] for _ in range(count)]
     sent: list[list[tuple[float, float, float, float]]] = [[] for _ in range(count)]
     present = np.zeros((count, 2))
@@ -77,7 +89,9 @@ def known_robots(count: int, seconds: float, seed: int, *, scans: bool = True, t
         rows["vel"].append(np.array([tuple(robot.velocity) for robot in robots]))
         if scans and k % 10 == 0:
             rows["scan time"].append(np.array(sim.time))
-            rows["scan"].append(np.array([robot.laser.read().ranges for robot in robots]))
+            read = [robot.laser.read() for robot in robots]
+            rows["scan"].append(np.array([scan.ranges for scan in read]))
+            rows["bright"].append(np.array([scan.intensities for scan in read], np.float64))
     sim.close()
     arrays = {name: np.array(value) for name, value in rows.items()}
     return [_known(arrays, i, specs[i], values[i], np.array(sent[i]), rng) for i in range(count)]
@@ -93,8 +107,20 @@ def _values(rng: np.random.Generator) -> dict[str, float]:
     }  # fmt: skip
 
 
+def _rule(rng: np.random.Generator) -> dict[str, float]:
+    """Of reflectors; from numbers of its own, so that the other values stay."""
+    return {
+        "reflector max_range": rng.uniform(4.5, 7.0), "reflector max_incidence": rng.uniform(0.4, 0.7),
+        "reflector strength": float(rng.integers(2, 200)),
+    }  # fmt: skip
+
+
 def _spec(base: RobotSpec, one: dict[str, float]) -> RobotSpec:
-    laser = replace(base.lasers[0], range_noise=one["range_noise"], angle_noise=one["angle_noise"])
+    rule = ReflectorRule(
+        max_range=one["reflector max_range"], max_incidence=one["reflector max_incidence"],
+        strength=int(one["reflector strength"]),
+    )  # fmt: skip
+    laser = replace(base.lasers[0], range_noise=one["range_noise"], angle_noise=one["angle_noise"], reflector=rule)
     error = [
         Axes(*(one[f"{n} error"] + s * one[f"{n} spread"] if n else 0.0 for n in ("forward", "", "turning")))
         for s in (1.0, -1.0)
@@ -125,7 +151,9 @@ def _known(
     time, laser = arrays["time"], spec.lasers[0]
     scans = None
     if len(arrays["scan"]):
-        scans = ScanSeries(arrays["scan time"], arrays["scan"][:, i], -laser.fov / 2, laser.increment)
+        scans = ScanSeries(
+            arrays["scan time"], arrays["scan"][:, i], -laser.fov / 2, laser.increment, arrays["bright"][:, i]
+        )
     velocity = arrays["vel"][:, i] + rng.normal(0.0, 0.01, (len(time), 3))
     log = Log(
         source=f"log {i}", odometry=Series(time, arrays["odom"][:, i]), velocities=Series(time, velocity),

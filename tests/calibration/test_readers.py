@@ -52,6 +52,8 @@ def test_a_recording(recording: Path) -> None:
     assert np.array_equal(log.truth.values, run.poses[:, 0])
     assert log.scans is not None
     assert log.scans.ranges.shape == (13, 181)
+    assert log.scans.intensities is not None
+    assert 0 < (log.scans.intensities > 1.0).sum() < 1000
     assert log.scans.bearings[[0, -1]] == pytest.approx([-np.pi / 2, np.pi / 2])
     # commands have the times at which they were given, not those of the rows that show them
     assert log.commands.time == pytest.approx([0.5, 2.5, 4.5])
@@ -129,11 +131,12 @@ def write_bag(log: Log, path: Path, kind: str) -> Path:
         write("/bob/cmd_vel", "geometry_msgs/msg/Twist", [(at, twist(v)) for at, v in commands])
         assert log.scans is not None
         scans = []
-        for at, ranges in zip(log.scans.time.tolist(), log.scans.ranges, strict=True):
+        returns = log.scans.ranges if log.scans.intensities is None else log.scans.intensities
+        for at, ranges, row in zip(log.scans.time.tolist(), log.scans.ranges, returns, strict=True):
             scans.append((at, types["sensor_msgs/msg/LaserScan"](
                 header=header(at), angle_min=log.scans.angle_min, angle_max=-log.scans.angle_min, angle_increment=log.scans.increment,
                 time_increment=0.0, scan_time=0.5, range_min=0.0, range_max=32.767, ranges=ranges.astype(np.float32),
-                intensities=np.zeros(0, np.float32),
+                intensities=np.zeros(0, np.float32) if log.scans.intensities is None else row.astype(np.float32),
             )))  # fmt: skip
         write("/bob/scan", "sensor_msgs/msg/LaserScan", scans)
         write("/rear/scan", "sensor_msgs/msg/LaserScan", scans[:2])
@@ -155,6 +158,8 @@ def test_bags(kind: str, recording: Path, tmp_path: Path) -> None:
     assert found.scans is not None
     assert log.scans is not None
     assert found.scans.ranges == pytest.approx(log.scans.ranges, abs=1e-6)
+    assert found.scans.intensities is not None
+    assert np.array_equal(found.scans.intensities, log.scans.intensities)
     assert not found.has_exact_clock
     if kind != "bag":
         same(read_log(path.parent, SPEC, choice), log, 1e-7)
@@ -188,14 +193,13 @@ def test_packets(recording: Path, tmp_path: Path) -> None:
         )
         line(at, "robot", sip.encode())
     assert log.scans is not None
-    for at, ranges in zip(log.scans.time.tolist(), log.scans.ranges, strict=True):
+    assert log.scans.intensities is not None
+    for at, ranges, returns in zip(log.scans.time.tolist(), log.scans.ranges, log.scans.intensities, strict=True):
         for first in range(0, 181, 32):
             some = [round(1000 * r) for r in ranges[first : first + 32]]
-            line(
-                at,
-                "robot",
-                LaserPart(total=181, first=first, ranges_mm=some, reflectance=[0] * len(some)).encode(P.LASER2),
-            )
+            bright = [int(one) - 1 for one in returns[first : first + 32]]  # 0: ordinary
+            part = LaserPart(total=181, first=first, ranges_mm=some, reflectance=bright)
+            line(at, "robot", part.encode(P.LASER2))
     path = tmp_path / "packets.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for _, one in sorted(lines, key=lambda item: item[0])))
     found = read_log(path, SPEC)
@@ -207,6 +211,8 @@ def test_packets(recording: Path, tmp_path: Path) -> None:
     assert found.commands.values == pytest.approx(log.commands.values, abs=0.01)
     assert found.scans is not None
     assert found.scans.ranges == pytest.approx(log.scans.ranges, abs=6e-4)
+    assert found.scans.intensities is not None
+    assert np.array_equal(found.scans.intensities, log.scans.intensities)
     assert found.scans.bearings == pytest.approx(log.scans.bearings, abs=1e-6)
     with pytest.raises(CalibrationError, match="robots: expected ann, found bob"):
         read_log(path, SPEC, Choice("ann"))

@@ -125,6 +125,11 @@ def test_scans_are_an_array_and_are_read_when_asked_for(tmp_path: Path) -> None:
     assert scans.increment[0] == pytest.approx(np.pi / 180)
     with pytest.raises(ArgumentError, match='found "sonar"'):
         run.scans("sonar")
+    assert scans.intensities is None
+    bright = run.scans(intensities=True).intensities
+    assert bright is not None
+    assert np.array_equal(np.isnan(bright), np.isnan(scans.ranges))
+    assert {*np.unique(bright[np.isfinite(scans.ranges)])} == {1.0}
 
 
 def test_events_and_changes_are_records(read: Recording) -> None:

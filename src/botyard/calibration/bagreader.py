@@ -116,7 +116,7 @@ def read_bag(path: Path, choice: Choice, budget: Budget) -> Log:
 def _scans_of(messages: list[tuple[float, Any]], path: Path, topic: str) -> ScanSeries:
     """Scans as arrays. Ranges out of the limits of their message are none: too near NaN, too far infinite (REP-117)."""
     first = messages[0][1]
-    rows = []
+    rows, returns = [], []
     for _, one in messages:
         if len(one.ranges) != len(first.ranges):
             raise FormatError(f"{topic}: expected scans of {len(first.ranges)} ranges, found {len(one.ranges)}", path)
@@ -124,9 +124,15 @@ def _scans_of(messages: list[tuple[float, Any]], path: Path, topic: str) -> Scan
         ranges[ranges >= one.range_max] = np.inf
         ranges[ranges < one.range_min] = np.nan
         rows.append(ranges)
+        has = len(one.intensities) == len(one.ranges)
+        returns.append(np.asarray(one.intensities, np.float64) if has else np.full(len(ranges), np.nan))
     times = np.array([at for at, _ in messages])
     order = np.argsort(times, kind="stable")
-    return ScanSeries(times[order], np.array(rows)[order], float(first.angle_min), float(first.angle_increment))
+    intensities = np.array(returns)[order]
+    return ScanSeries(
+        times[order], np.array(rows)[order], float(first.angle_min), float(first.angle_increment),
+        None if np.isnan(intensities).all() else intensities,
+    )  # fmt: skip
 
 
 __all__ = ["read_bag"]

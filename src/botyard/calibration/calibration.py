@@ -16,7 +16,8 @@ from botyard.calibration.matching import MAX_UNEXPLAINED, Matcher, matched_truth
 from botyard.calibration.motion import MotionFit, fit_motion, motion_error
 from botyard.calibration.odometry import SPARSE_S, OdometryFit, fit_odometry
 from botyard.calibration.planar import F8
-from botyard.calibration.ranges import RangeFit, fit_ranges
+from botyard.calibration.ranges import PlacedScans, RangeFit, fit_ranges, placed_scans
+from botyard.calibration.reflectors import ReflectorFit, fit_reflectors
 from botyard.calibration.robotfile import calibrated
 from botyard.calibration.ways import end_errors, paths
 from botyard.errors import CalibrationError
@@ -57,7 +58,7 @@ class Calibration:
         The model before, and with the fitted values.
     logs : tuple of Log
         What was fitted.
-    odometry, motion, ranges : OdometryFit, MotionFit, RangeFit or None
+    odometry, motion, ranges, reflectors : OdometryFit, MotionFit, RangeFit, ReflectorFit or None
         The fits; None: the logs do not hold what they need.
     held_out : tuple of HeldOut
         Errors in what was held out.
@@ -73,6 +74,7 @@ class Calibration:
     odometry: OdometryFit | None
     motion: MotionFit | None
     ranges: RangeFit | None
+    reflectors: ReflectorFit | None
     held_out: tuple[HeldOut, ...]
     notes: tuple[str, ...]
     paths: tuple[F8, F8, F8] | None = None
@@ -83,9 +85,11 @@ class Calibration:
         return tuple(value for _, fit in self.groups for value in fit.values)
 
     @property
-    def groups(self) -> tuple[tuple[str, OdometryFit | MotionFit | RangeFit], ...]:
+    def groups(self) -> tuple[tuple[str, OdometryFit | MotionFit | RangeFit | ReflectorFit], ...]:
         """The fits with their names."""
-        named = (("odometry", self.odometry), ("motion", self.motion), ("laser", self.ranges))
+        named = (
+            ("odometry", self.odometry), ("motion", self.motion), ("laser", self.ranges), ("reflectors", self.reflectors),
+        )  # fmt: skip
         return tuple((name, fit) for name, fit in named if fit is not None)
 
     def value(self, name: str) -> Value:
@@ -169,7 +173,9 @@ def calibrate(
     motion = fit_motion(logs, spec.limits, step)
     if motion is None:
         notes.append("latency and accelerations: the logs hold no commands with velocities after them")
-    ranges = _ranges(prepared, odometry, matchers, scene, notes)
+    placed = _placed(prepared, odometry, matchers, scene, notes)
+    ranges = _ranges(placed, notes)
+    reflectors = _reflectors(placed, ranges, scene, spec, notes)
     held_out = _held_out(prepared, odometry, spec, step) if hold_out else ()
     for matcher in matchers:
         if matcher is not None:
@@ -180,11 +186,12 @@ def calibrate(
         lines = paths(first.log, first.truth, _clocks(first, odometry, 1), odometry.corrected, odometry.fit.values[3:6])
     found = Calibration(
         spec,
-        calibrated(spec, odometry, motion, ranges),
+        calibrated(spec, odometry, motion, ranges, reflectors),
         tuple(logs),
         odometry,
         motion,
         ranges,
+        reflectors,
         held_out,
         tuple(notes),
         lines,
@@ -259,10 +266,11 @@ def _clocks(one: _Prepared, odometry: OdometryFit | None, number: int) -> float:
     return one.offset + odometry.fit[name]
 
 
-def _ranges(
+def _placed(
     prepared: Sequence[_Prepared], odometry: OdometryFit | None, matchers: Sequence[Matcher | None], scene: Scene | None,
     notes: list[str],
-) -> RangeFit | None:  # fmt: skip
+) -> list[PlacedScans] | None:  # fmt: skip
+    """The scans at their poses; None: there are no scans, or no map."""
     if all(one.log.scans is None for one in prepared):
         notes.append("laser: the logs hold no scans")
         return None
@@ -272,13 +280,19 @@ def _ranges(
     some = [i for i, one in enumerate(prepared) if len(one.truth) > 1]
     markers: F8 = np.zeros(3) if odometry is None else odometry.fit.values[3:6]
     offsets = [_clocks(prepared[i], odometry, n + 1) for n, i in enumerate(some)]
-    found = fit_ranges(
+    return placed_scans(
         [prepared[i].log for i in some],
         [prepared[i].truth for i in some],
         offsets,
         markers,
         [matchers[i] for i in some],
     )
+
+
+def _ranges(placed: list[PlacedScans] | None, notes: list[str]) -> RangeFit | None:
+    if placed is None:
+        return None
+    found = fit_ranges(placed)
     if found is None:
         notes.append("laser: there are too few scans at true poses")
     elif not found.fits_map:
@@ -286,6 +300,17 @@ def _ranges(
             f"laser: the map does not fit: it does not explain {100 * found.unexplained:.0f} % of the ranges "
             "(another map, or true poses in another frame); the laser's values are not used"
         )
+    return found
+
+
+def _reflectors(
+    placed: list[PlacedScans] | None, ranges: RangeFit | None, scene: Scene | None, spec: RobotSpec, notes: list[str]
+) -> ReflectorFit | None:
+    if placed is None or scene is None or ranges is None or not ranges.fits_map:  # a note says so already
+        return None
+    found, why = fit_reflectors(placed, scene, spec.lasers[0].reflector, ranges)
+    if why:
+        notes.append(f"reflectors: {why}")
     return found
 
 
@@ -297,6 +322,8 @@ def _untold(found: Calibration) -> list[str]:
         "turning spread": "without turns the random part of turning cannot be told",
         "forward spread": "the errors of the true poses hide the random part forward",
     }
+    if found.reflectors is not None:
+        reasons |= found.reflectors.reasons
     names = [value.name for value in found.values if not value.is_told]
     return [f"the logs do not tell {name}" + (f": {reasons[name]}" if name in reasons else "") for name in names]
 

@@ -52,7 +52,7 @@ class Value:
     value : float
         The estimate; where it cannot be told what it was before.
     low, high : float
-        Ends of the 95 % interval; NaN where it cannot be told.
+        Ends of the 95 % interval; NaN where it cannot be told, but for an end that is known, a bound.
     before : float
         What the robot's model has; NaN: nothing.
     is_told : bool

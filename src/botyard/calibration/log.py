@@ -74,12 +74,15 @@ class ScanSeries:
         m; NaN where there is none. At `range_max` or beyond: nothing was met.
     angle_min, increment : float
         Bearing of the first beam in the laser's frame, and between two, rad.
+    intensities : (n, r) array or None
+        Laser return of each range, in the laser's own units; those of simulated ones are 1 for what is ordinary. NaN where there is none.
     """
 
     time: F8
     ranges: F8
     angle_min: float
     increment: float
+    intensities: F8 | None = None
 
     def __len__(self) -> int:
         return len(self.time)
@@ -92,7 +95,8 @@ class ScanSeries:
 
     def chosen(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> ScanSeries:
         """Some of the scans."""
-        return replace(self, time=self.time[which], ranges=self.ranges[which])
+        intensities = None if self.intensities is None else self.intensities[which]
+        return replace(self, time=self.time[which], ranges=self.ranges[which], intensities=intensities)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -65,8 +66,8 @@ class _Sessions:
         self._odometry: list[tuple[float, float, float, float]] = []
         self._velocities: list[tuple[float, float, float, float]] = []
         self._commands: list[tuple[float, float, float, float]] = []
-        self._scans: list[tuple[float, list[int]]] = []
-        self._part: list[int] = []
+        self._scans: list[tuple[float, list[tuple[int, float]]]] = []
+        self._part: list[tuple[int, float]] = []
 
     def take(self, one: Passed) -> None:
         """Read bytes that passed."""
@@ -113,7 +114,10 @@ class _Sessions:
     def _scan(self, part: LaserPart, at: float) -> None:
         if part.device or part.first != (0 if part.first == 0 else len(self._part)):
             return
-        self._part = [*part.ranges_mm] if part.first == 0 else [*self._part, *part.ranges_mm]
+        # packets 0x61 say 0 of what is ordinary, else the return less 1; packets 0x60 say nothing of it
+        returns = [one + 1.0 for one in part.reflectance] or [math.nan] * len(part.ranges_mm)
+        beams = list(zip(part.ranges_mm, returns, strict=True))
+        self._part = beams if part.first == 0 else [*self._part, *beams]
         if self._laser is not None and len(self._part) == part.total == self._laser.samples:
             self._scans.append((at, self._part))
 
@@ -126,11 +130,14 @@ class _Sessions:
 
         scans = None
         if self._scans and self._laser is not None:
-            ranges = np.array([row for _, row in self._scans], np.float64) / 1000.0
+            beams = np.array([row for _, row in self._scans], np.float64)
             if self._laser.flipped:  # they are served clockwise
-                ranges = ranges[:, ::-1]
-            times = np.array([at for at, _ in self._scans])
-            scans = ScanSeries(times, ranges, -self._laser.fov / 2.0, self._laser.increment)
+                beams = beams[:, ::-1]
+            times, returns = np.array([at for at, _ in self._scans]), beams[..., 1]
+            scans = ScanSeries(
+                times, beams[..., 0] / 1000.0, -self._laser.fov / 2.0, self._laser.increment,
+                None if np.isnan(returns).all() else returns,
+            )  # fmt: skip
         return Log(source, robot, series(self._odometry), series(self._velocities), series(self._commands), scans)
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from botyard.calibration.fitting import Value, estimated, untold
-from botyard.calibration.log import Log, Series
+from botyard.calibration.log import Log, ScanSeries, Series
 from botyard.calibration.matching import MAX_UNEXPLAINED, MIN_BEAMS, UNEXPLAINED_M, Matcher, spread_scans
 from botyard.calibration.planar import F8, compose, inverse
 from botyard.model.sensors import LaserSpec
@@ -69,7 +69,26 @@ class RangeFit:
         return next(one for one in self.values if one.name == name)
 
 
-def _thinned(log: Log, truth: Series, offset: float) -> Any:
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacedScans:
+    """Scans of a log whose poses are known.
+
+    Attributes
+    ----------
+    matcher : Matcher
+        Of the map.
+    scans : ScanSeries
+        At most `MAX_SCANS`.
+    poses : (n, 3) array
+        Of the laser, fitted to the map from the true poses on: m, rad.
+    """
+
+    matcher: Matcher
+    scans: ScanSeries
+    poses: F8
+
+
+def _thinned(log: Log, truth: Series, offset: float) -> ScanSeries | None:
     assert log.scans is not None
     begin, end = float(truth.time[0]) + offset, float(truth.time[-1]) + offset
     scans = log.scans.chosen((log.scans.time >= begin) & (log.scans.time <= end))
@@ -78,14 +97,14 @@ def _thinned(log: Log, truth: Series, offset: float) -> Any:
     return spread_scans(scans, float(scans.time[-1] - scans.time[0]) / MAX_SCANS)
 
 
-def fit_ranges(
+def placed_scans(
     logs: Sequence[Log],
     truths: Sequence[Series],
     offsets: Sequence[float],
     markers: F8,
     matchers: Sequence[Matcher | None],
-) -> RangeFit | None:
-    """Fit the errors of the laser's ranges; None: the logs hold too few scans.
+) -> list[PlacedScans]:
+    """The scans of logs at their poses; of those logs that have any while the true poses are known.
 
     Parameters
     ----------
@@ -96,7 +115,7 @@ def fit_ranges(
     matchers : sequence of Matcher or None
         Of the map, for each log.
     """
-    sums = _Sums()
+    found = []
     for log, truth, offset, matcher in zip(logs, truths, offsets, matchers, strict=True):
         if log.scans is None or matcher is None or not len(truth):
             continue
@@ -105,11 +124,26 @@ def fit_ranges(
             continue
         robot = compose(truth.at(scans.time - offset), inverse(markers))
         poses = matcher.match(matcher.laser_poses(robot), scans.ranges, has_prior=False, spreads=FINE_SPREADS_M)
-        sums.add(matcher, poses, scans.ranges)
-    if sums.scans < MIN_SCANS:
-        return None
-    laser = next(one.laser for one in matchers if one is not None)
-    return sums.fit(laser)
+        found.append(PlacedScans(matcher, scans, poses))
+    return found
+
+
+def without_bias(placed: Sequence[PlacedScans], bias: float) -> list[PlacedScans]:
+    """The same with poses fitted to ranges from which a bias, m, is subtracted, which would shift them: a scan sees to one side only."""
+    found = []
+    for one in placed:
+        ranges = one.scans.ranges - bias
+        poses = one.matcher.match(one.poses, ranges, has_prior=False, spreads=FINE_SPREADS_M[-2:])
+        found.append(replace(one, scans=replace(one.scans, ranges=ranges), poses=poses))
+    return found
+
+
+def fit_ranges(placed: Sequence[PlacedScans]) -> RangeFit | None:
+    """Fit the errors of the laser's ranges; None: there are too few scans."""
+    sums = _Sums()
+    for one in placed:
+        sums.add(one.matcher, one.poses, one.scans.ranges)
+    return None if sums.scans < MIN_SCANS else sums.fit(placed[0].matcher.laser)
 
 
 class _Sums:
@@ -230,4 +264,4 @@ def _noise_values(coefficients: F8, covariance: F8, scans: int, laser: LaserSpec
     return found
 
 
-__all__ = ["RangeFit", "fit_ranges"]
+__all__ = ["PlacedScans", "RangeFit", "fit_ranges", "placed_scans", "without_bias"]

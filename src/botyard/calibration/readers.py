@@ -71,7 +71,7 @@ def _of_recording(path: Path, choice: Choice, budget: Budget) -> Log:
     row = run.robots.index(name)
     scans = None
     try:
-        found = run.scans(choice.topics.get("scans", "base_scan"))
+        found = run.scans(choice.topics.get("scans", "base_scan"), intensities=True)
     except ArgumentError:  # no robot has recorded scans
         if "scans" in choice.topics:
             raise
@@ -80,9 +80,12 @@ def _of_recording(path: Path, choice: Choice, budget: Budget) -> Log:
         there = ~np.isnan(ranges).all(axis=1)
         if there.any():
             beams = ~np.isnan(ranges[there]).all(axis=0)
+            assert found.intensities is not None
+            returns = found.intensities[:, row][there][:, beams].astype(np.float64)
             scans = ScanSeries(
-                run.time[there], ranges[there][:, beams], float(found.angle_min[row]), float(found.increment[row])
-            )
+                run.time[there], ranges[there][:, beams], float(found.angle_min[row]), float(found.increment[row]),
+                None if np.isnan(returns).all() else returns,
+            )  # fmt: skip
     return Log(
         source=str(path),
         robot=name,

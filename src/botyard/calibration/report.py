@@ -12,6 +12,8 @@ from botyard.calibration.calibration import Calibration
 from botyard.calibration.fitting import UNTOLD_SHARE, Fit, Value
 from botyard.calibration.motion import MotionFit
 from botyard.calibration.odometry import OdometryFit
+from botyard.calibration.ranges import RangeFit
+from botyard.calibration.reflectors import ReflectorFit
 from botyard.errors import CommandLineError
 from botyard.extras import is_there, lacking
 from botyard.pictures.reportpage import document, escaped, image, plain_table
@@ -26,7 +28,7 @@ def value_rows(values: tuple[Value, ...]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for one in values:
         before = "" if math.isnan(one.before) else f"{one.before:.5g}"
-        fitted, interval = "cannot be told", ""
+        fitted, interval = "cannot be told", "" if math.isnan(one.low) else f"at least {one.low:.5g}"
         if one.is_told:
             fitted, interval = f"{one.value:.5g}", f"{one.low:.5g} … {one.high:.5g}"
         rows.append((one.name, fitted, interval, before, one.unit, one.about))
@@ -57,7 +59,9 @@ def _page(found: Calibration) -> str:
         parts += ["<h2>What to know</h2><ul>", *(f"<li>{escaped(note, 1000)}</li>" for note in found.notes), "</ul>"]
     for name, fit in found.groups:
         parts += [f"<h2>{name.capitalize()}</h2>", plain_table(HEADS, value_rows(fit.values))]
-        if not hasattr(fit, "fit"):
+        if isinstance(fit, ReflectorFit):
+            parts.append(f"<p>{fit.returned} of {fit.beams} beams on reflectors were returned as such.</p>")
+        elif isinstance(fit, RangeFit):
             parts.append(
                 f"<p>{fit.ranges} ranges of {fit.scans} scans, {fit.outliers} outliers left out; the map does not explain "
                 f"{100 * fit.unexplained:.1f} % of the ranges.</p>"
@@ -105,6 +109,8 @@ def _figures(found: Calibration) -> Any:
             values, label = fit.fit.residuals, f"residuals of {name} in standard deviations"
             figure, axes = _axes(label, "number")
             axes.hist(np.clip(values, -6.0, 6.0), BINS)
+        elif isinstance(fit, ReflectorFit):
+            continue
         else:
             label = "residuals of ranges [m]"
             figure, axes = _axes(label, "number")

@@ -12,6 +12,7 @@ from botyard.calibration.fitting import Value
 from botyard.calibration.motion import MotionFit
 from botyard.calibration.odometry import OdometryFit
 from botyard.calibration.ranges import RangeFit
+from botyard.calibration.reflectors import ReflectorFit
 from botyard.errors import ModelError
 from botyard.model.devices import make_spec
 from botyard.model.library import load_robot, parse_robot
@@ -24,9 +25,10 @@ DIGITS: Final = 6
 
 
 def calibrated(
-    spec: RobotSpec, odometry: OdometryFit | None, motion: MotionFit | None, ranges: RangeFit | None
-) -> RobotSpec:
-    """The robot with the values that are told; the others stay."""
+    spec: RobotSpec, odometry: OdometryFit | None, motion: MotionFit | None, ranges: RangeFit | None,
+    reflectors: ReflectorFit | None = None,
+) -> RobotSpec:  # fmt: skip
+    """The robot with the values that are told; the others stay, but for a limit that a bound contradicts."""
     if odometry is not None:
         spec = _with_odometry(spec, odometry)
     if motion is not None:
@@ -48,6 +50,8 @@ def calibrated(
         if bias or share:
             others = (*others, make_spec("normal_errors", range_bias=bias, range_share=share))
         spec = replace(spec, devices=others)
+    if reflectors is not None and spec.lasers:
+        spec = replace(spec, lasers=(replace(spec.lasers[0], reflector=reflectors.rule), *spec.lasers[1:]))
     return spec
 
 

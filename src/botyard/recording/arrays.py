@@ -81,11 +81,14 @@ class Scans:
         m; NaN where there is no scan, and behind the last beam of lasers with fewer beams than R. Infinite: nothing was met.
     angle_min, increment : (N,) arrays
         Bearing of the first beam in the laser's frame, and between two, rad; of the last scan. NaN for robots without.
+    intensities : (T, N, R) float32 array or None
+        Laser return of each range: 0 nothing, 1 ordinary, more: a reflector. NaN where there is none; None: not asked for.
     """
 
     ranges: F4
     angle_min: F8
     increment: F8
+    intensities: F4 | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,8 +137,15 @@ class Recording:
         found: NDArray[np.bool_] = ~np.isnan(self.poses[:, :, 0])
         return found
 
-    def scans(self, laser: str = "base_scan") -> Scans:
+    def scans(self, laser: str = "base_scan", *, intensities: bool = False) -> Scans:
         """The scans of a laser of each robot, by the name of its topic behind that of the robot. They are read now.
+
+        Parameters
+        ----------
+        laser : str
+            Name of the topic.
+        intensities : bool
+            Whether laser returns are read, too.
 
         Raises
         ------
@@ -146,7 +156,7 @@ class Recording:
         """
         arguments.instance(laser, "laser", str)
         with Reader(self.path, self.budget) as file:
-            return _Scanner(self, laser, file).read()
+            return _Scanner(self, laser, file).read(intensities=intensities)
 
     def command_changes(self, robot: str) -> tuple[F8, F8]:
         """When the velocity that a robot is commanded to have has changed, and to what. They are read now.
@@ -234,17 +244,25 @@ def odometry_of(data: bytes) -> tuple[tuple[float, float, float], tuple[float, f
     return (x, y, yaw_of_quaternion(*quaternion)), (vx, vy, w)
 
 
-def scan_of(data: bytes) -> tuple[float, float, F4]:
-    """Bearing of the first beam, between two (rad), and the ranges (m) of a sensor_msgs/LaserScan."""
+def scan_of(data: bytes) -> tuple[float, float, F4, F4]:
+    """Bearing of the first beam, between two (rad), ranges (m) and intensities, if any, of a sensor_msgs/LaserScan."""
     at = _behind_texts(data, 1, 4)
-    if at + _SCAN.size + 4 > len(data):
+    if at + _SCAN.size > len(data):
         raise _Bad("it is cut short")
     first, _, increment, *_ = _SCAN.unpack_from(data, at)
-    at += _SCAN.size
+    ranges, at = _floats(data, at + _SCAN.size)
+    intensities, _ = _floats(data, at)
+    return first, increment, ranges, intensities
+
+
+def _floats(data: bytes, at: int) -> tuple[F4, int]:
+    """A sequence of float32 and the place behind it."""
+    if at + 4 > len(data):
+        raise _Bad("it is cut short")
     count = _U32.unpack_from(data, at)[0]
     if count > MAX_BEAMS or at + 4 + 4 * count > len(data):
         raise _Bad("it is cut short")
-    return first, increment, np.frombuffer(data, "<f4", count, at + 4)
+    return np.frombuffer(data, "<f4", count, at + 4), at + 4 + 4 * count
 
 
 # -- rows
@@ -484,28 +502,33 @@ class _Scanner:
         self._run, self._laser = run, laser
         self._rows = _Rows(file, run.budget)
 
-    def read(self) -> Scans:
+    def read(self, *, intensities: bool) -> Scans:
         """Read the file."""
         n = len(self._run.robots)
-        found: list[tuple[int, int, F4]] = []
+        found: list[tuple[int, int, F4, F4]] = []
         first, increment, beams = np.full(n, np.nan), np.full(n, np.nan), 0
         for one in self._rows:
             if not isinstance(one, _Row) or one.name != self._laser or one.message.channel.schema.name != SCAN:
                 continue
             try:
-                first[one.robot], increment[one.robot], ranges = scan_of(one.message.data)
+                first[one.robot], increment[one.robot], ranges, returns = scan_of(one.message.data)
             except _Bad:
                 continue
-            self._rows.meter.add("cells", len(ranges))
-            found.append((one.number, one.robot, ranges.copy()))
+            returns = returns[: len(ranges) if intensities else 0]
+            self._rows.meter.add("cells", len(ranges) + len(returns))
+            found.append((one.number, one.robot, ranges.copy(), returns.copy()))
             beams = max(beams, len(ranges))
         if not found:
             raise ArgumentError(f'laser: expected the name of a recorded topic with scans, found "{self._laser}"')
-        self._rows.meter.add("cells", len(self._run.time) * n * beams)
-        ranges = np.full((len(self._run.time), n, beams), np.nan, np.float32)
-        for row, robot, values in found:
+        shape = (len(self._run.time), n, beams)
+        self._rows.meter.add("cells", (2 if intensities else 1) * shape[0] * n * beams)
+        ranges = np.full(shape, np.nan, np.float32)
+        every = np.full(shape, np.nan, np.float32) if intensities else None
+        for row, robot, values, returns in found:
             ranges[row, robot, : len(values)] = values
-        return Scans(ranges, first, increment)
+            if every is not None:
+                every[row, robot, : len(returns)] = returns
+        return Scans(ranges, first, increment, every)
 
 
 __all__ = ["Event", "Recording", "Scans", "load", "odometry_of", "scan_of"]
