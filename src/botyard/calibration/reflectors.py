@@ -51,8 +51,8 @@ FAR: Final = 6.0
 """Beams that are so many σ away from a limit do not tell it from its neighbours."""
 SAME_M: Final = 1e-6
 """A reflector that is not farther than this behind what the map's walls let see, is seen."""
-MAX_STRENGTH: Final = 2**15 - 1
-"""Returns are numbers of 16 bits."""
+STRENGTHS: Final = 2, 2**15 - 1
+"""Least and greatest strength: brighter than what is ordinary, a number of 16 bits."""
 
 _NAMES: Final = ("reflector max_range", "reflector max_incidence", "reflector strength")
 
@@ -402,8 +402,8 @@ def _strength(beams: _Beams, before: ReflectorRule) -> tuple[Value, str]:
     mode = float(levels[counts.argmax()])
     if 2 * counts.max() < len(plain):
         return unknown("no return is that of most beams on reflectors")
-    if not 2.0 <= mode <= MAX_STRENGTH:
-        return unknown(f"expected a return within 2 … {MAX_STRENGTH}, found {mode:g}")
+    if not STRENGTHS[0] <= mode <= STRENGTHS[1]:
+        return unknown(f"expected a return within {STRENGTHS[0]} … {STRENGTHS[1]}, found {mode:g}")
     return Value(name, "", about, mode, mode, mode, old), ""
 
 
