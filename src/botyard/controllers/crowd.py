@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from botyard.controllers.route import Goals
+from botyard.controllers.route import GoalDriver
 from botyard.elementary import hypot
 from botyard.engine.layout import F8
 from botyard.errors import WorldError
@@ -27,7 +27,7 @@ SIDESTEP: Final = 0.02
 """Preferred directions are off by up to this angle's tangent, drawn for each robot: in scenes of perfect symmetry nobody would give way."""
 
 
-class CrowdController(ABC):
+class CrowdController(GoalDriver, ABC):
     """Drives one robot among others. It knows the true poses and velocities of all bodies, and the map.
 
     Parameters
@@ -50,7 +50,6 @@ class CrowdController(ABC):
         Distance from others and from walls that is kept beyond the body's edge, m.
     """
 
-    name = ""
     speed_factor = 1.0
     """Greatest speed as a multiple of the preferred one."""
 
@@ -68,16 +67,13 @@ class CrowdController(ABC):
         safety: float = 0.05,
     ) -> None:
         top = robot.spec.limits.max_speed.x
-        if robot.spec.drive is Drive.NONE or not top > 0.0:
+        if not top > 0.0:
             raise WorldError(f"{self.name}: expected a robot that drives, found {robot.name}, which does not")
-        if not float(safety) >= 0.0:
-            raise WorldError(f"{self.name}: safety must not be negative")
-        self._robot, self._safety = robot, float(safety)
+        super().__init__(
+            robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
+        )
         self._speed = min(float(speed), top)
         self._top = min(self._speed * self.speed_factor, top)
-        self._goals = Goals(
-            robot, seed, self.name, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area
-        )
         self._aside = SIDESTEP * self._goals.draw_sign()
 
     @abstractmethod
@@ -117,15 +113,7 @@ class CrowdController(ABC):
         c, s = (dx / away, dy / away) if away > 0.0 else (0.0, 0.0)
         return np.array([[speed * (c - self._aside * s), speed * (s + self._aside * c)]])
 
-    def get_state(self) -> list[Any]:
-        """See `botyard.controllers.base.Controller`."""
-        return self._goals.get_state()
-
-    def set_state(self, state: Any) -> None:
-        """See `botyard.controllers.base.Controller`."""
-        self._goals.set_state(state)
-
-    def rest(self) -> None:  # noqa: B027 - there is nothing to do
+    def rest(self) -> None:
         """No sensor is read."""
 
 

@@ -9,12 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard.controllers.route import Goals
+from botyard.controllers.route import GoalDriver
 from botyard.controllers.steering import halt
 from botyard.elementary import atan2, cosine_sine, hypot
 from botyard.engine.layout import F8
 from botyard.errors import WorldError
-from botyard.model.robot import Drive
 from botyard.navigation import local
 from botyard.sim.simulation import Robot
 
@@ -22,7 +21,7 @@ APPROACH_S: Final = 1.5
 """Nearer to its goal than what it goes in this time, a robot slows down, s."""
 
 
-class LaserController(ABC):
+class LaserController(GoalDriver, ABC):
     """Drives one robot by its laser to goals, whose places it knows relative to its own.
 
     Parameters
@@ -45,8 +44,6 @@ class LaserController(ABC):
         Distance from obstacles that is kept beyond the body's edge, m.
     """
 
-    name = ""
-
     def __init__(
         self,
         robot: Robot,
@@ -62,17 +59,12 @@ class LaserController(ABC):
     ) -> None:
         if not robot.lasers:
             raise WorldError(f"{self.name}: expected a robot with a laser, found {robot.name}, which has none")
-        if robot.spec.drive is Drive.NONE:
-            raise WorldError(f"{self.name}: expected a robot that drives, found {robot.name}, which does not")
-        if not float(safety) >= 0.0:
-            raise WorldError(f"{self.name}: safety must not be negative")
-        limits = robot.spec.limits
-        self._robot = robot
-        self._speed, self._turn = min(float(speed), limits.max_speed.x), min(limits.max_speed.a, math.pi)
-        self._radius = robot.spec.radius + float(safety)
-        self._goals = Goals(
-            robot, seed, self.name, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area
+        super().__init__(
+            robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
         )
+        limits = robot.spec.limits
+        self._speed, self._turn = min(float(speed), limits.max_speed.x), min(limits.max_speed.a, math.pi)
+        self._radius = robot.spec.radius + self._safety
         self._reads = False
 
     @abstractmethod
@@ -96,14 +88,6 @@ class LaserController(ABC):
         dx, dy = goal[0] - pose.x, goal[1] - pose.y
         v, w = self.choose(points, c * dx + s * dy, c * dy - s * dx)
         robot.command(v=v, w=w)
-
-    def get_state(self) -> Any:
-        """See `botyard.controllers.base.Controller`."""
-        return self._goals.get_state()
-
-    def set_state(self, state: Any) -> None:
-        """See `botyard.controllers.base.Controller`."""
-        self._goals.set_state(state)
 
     def rest(self) -> None:
         """Read no scans until `act` is called again."""

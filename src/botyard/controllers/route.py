@@ -12,6 +12,7 @@ from botyard.elementary import atan2, cos, hypot, sin
 from botyard.engine.commands import MAX_COORDINATE
 from botyard.errors import WorldError
 from botyard.geometry import Pose
+from botyard.model.robot import Drive
 from botyard.sim.simulation import Robot
 
 ORDERS: Final = ("loop", "back", "once")
@@ -227,3 +228,40 @@ class Goals:
             self._route.set_state(*on_route)
         self._place = point(place)
         self._rest_until, self._give_up_at = finite(rest_until), finite(give_up_at)
+
+
+class GoalDriver:
+    """A controller that drives a robot to `Goals`, at a distance from what is there: what such controllers share.
+
+    Parameters
+    ----------
+    robot, seed
+        See `botyard.controllers.base.ControllerFactory`.
+    safety : float
+        Distance from others and from walls that is kept beyond the body's edge, m.
+    **goals
+        See `Goals`.
+
+    Raises
+    ------
+    WorldError
+        The robot does not drive, or an option is wrong.
+    """
+
+    name = ""
+
+    def __init__(self, robot: Robot, seed: int, *, safety: float, **goals: Any) -> None:
+        if robot.spec.drive is Drive.NONE:
+            raise WorldError(f"{self.name}: expected a robot that drives, found {robot.name}, which does not")
+        if not float(safety) >= 0.0:
+            raise WorldError(f"{self.name}: safety must not be negative")
+        self._robot, self._safety = robot, float(safety)
+        self._goals = Goals(robot, seed, self.name, **goals)
+
+    def get_state(self) -> Any:
+        """See `botyard.controllers.base.Controller`."""
+        return self._goals.get_state()
+
+    def set_state(self, state: Any) -> None:
+        """See `botyard.controllers.base.Controller`."""
+        self._goals.set_state(state)
