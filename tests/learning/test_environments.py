@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -13,8 +16,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-from botyard.errors import ArgumentError
-from botyard.learning import Environment, Navigate, VectorEnvironment
+from botyard.errors import ArgumentError, NotNowError
+from botyard.learning import Environment, Navigate, SocialNavigate, VectorEnvironment
+from botyard.learning.tasks.robots import lidar_robot
+from botyard.model.robot import Axes, MotionLimits
 from tests.waiting import PATIENCE
 
 
@@ -149,7 +154,9 @@ def test_what_is_wrong() -> None:
     for mask in (np.zeros(4, bool), np.ones(3, bool), [1, 0, 0, 0]):
         with pytest.raises(ArgumentError, match="reset_mask"):
             envs.reset(options={"reset_mask": mask})
-    for actions in (np.zeros((3, 2)), np.full((4, 2), np.nan)):
+    with pytest.raises(ArgumentError, match="autoreset_mode: expected one of NextStep"):
+        vector(autoreset_mode="same")
+    for actions in (np.zeros((3, 2)), np.full((4, 2), np.nan), "ab", None):
         with pytest.raises(ArgumentError, match="actions"):
             envs.step(actions)
 
@@ -206,3 +213,51 @@ class Keeping(Navigate):
 
     def info(self, w: Any) -> dict[str, Any]:
         return {**super().info(w), "count": self.count}
+
+
+def test_a_task_serves_one_environment() -> None:
+    """Two that wrote into the same goals would get wrong rewards, or rows that do not fit: the first one says so."""
+    shared = task()
+    first, second = VectorEnvironment(shared, 6), VectorEnvironment(shared, 2)
+    second.reset(seed=1)
+    with pytest.raises(NotNowError, match="a task of its own"):
+        first.reset(seed=1)
+    third = Environment(copy.deepcopy(shared))
+    with pytest.raises(NotNowError, match="a task of its own"):
+        gymnasium.vector.SyncVectorEnv([lambda: Environment(shared)] * 2).reset(seed=1)
+    with pytest.raises(NotNowError, match="a task of its own"):
+        second.step(np.zeros((2, 2)))
+    assert third.reset(seed=1)[0].shape == (21,)
+
+
+def test_arrays_that_are_not_copied_outlast_a_reset() -> None:
+    """The last observation of an episode is needed after the reset that follows it."""
+    envs = vector(2, copy=False, autoreset_mode="Disabled", max_steps=1)
+    envs.reset(seed=1)
+    for _ in range(3):
+        given = envs.step(np.ones((2, 2)))
+        kept = [np.copy(array) for array in given[:4]]
+        begun, _ = envs.reset(options={"reset_mask": np.array([True, False])})
+        first = begun.copy()
+        envs.step(-np.ones((2, 2)))
+        assert all((now == was).all() for now, was in zip(given[:4], kept, strict=True)) and (begun == first).all()
+        envs.reset(options={"reset_mask": np.ones(2, bool)})
+
+
+def test_the_first_reset_is_of_all_worlds() -> None:
+    envs = vector(2, autoreset_mode="Disabled")
+    with pytest.raises(ArgumentError, match="all 2 worlds the first time, found 1"):
+        envs.reset(options={"reset_mask": np.array([True, False])})
+    assert (envs.reset(seed=np.array([4, 5]))[0] == vector(2).reset(seed=4)[0]).all(), "an array of seeds"
+
+
+@pytest.mark.parametrize("options", [
+    {"rays": 2.5}, {"maps": 0}, {"goal_m": math.nan}, {"goal_m": -1.0}, {"max_steps": 0}, {"max_steps": "a"}, {"robot": "p3dx"},
+    {"robot": replace(lidar_robot(8), limits=MotionLimits(max_speed=Axes(1.0, 0.0, 0.0)))},
+])  # fmt: skip
+def test_options_of_navigate_are_checked(options: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError, match=next(iter(options))):
+        Navigate(**options)
+    if "robot" not in options:
+        with pytest.raises(ArgumentError, match=next(iter(options))):
+            SocialNavigate(**options)

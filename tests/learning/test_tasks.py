@@ -146,6 +146,53 @@ def test_obvious_policies_succeed_and_doing_nothing_does_not(name: str) -> None:
     assert reached >= 0.9 and still <= 0.1 and total > nothing, (reached, still, total, nothing)
 
 
+@pytest.mark.parametrize("name", ["Exchange", "Formation"])
+def test_robots_get_nothing_where_an_episode_begins(name: str) -> None:
+    """The next one begins in a step of its own: robots have not gone from the last places of the one to the first of the other."""
+    envs = VectorEnvironment(name, 2, **SMALL[name] | {"max_steps": 30} | EASY[name])
+    envs.reset(seed=2)
+    rewards, begun = np.zeros(2), 0
+    for _ in range(70):
+        _, rewards, *_ = envs.step(np.full(envs.action_space.shape, 0.5))
+        assert envs.task.of_robots.mean(axis=1) == pytest.approx(rewards)  # type: ignore[attr-defined]
+        begun += int((envs.worlds.tick == 0).sum())
+    assert begun >= 2
+
+
+def test_putting_off_the_end_of_a_formation_does_not_pay() -> None:
+    """Whoever is at the places, and leaves them for a step before the end, gets less than who ends."""
+    options: dict[str, Any] = {"hold_steps": 20, "max_steps": 200}
+    returns = {}
+    for postpones in (False, True):
+        one = Environment("Formation", **options)
+        observed, _ = one.reset(seed=4)
+        total, held, is_over = 0.0, 0, False
+        while not is_over:
+            actions = formation(observed)
+            if postpones and held >= 10:
+                actions[0] = 1.0, 1.0
+            observed, reward, terminated, truncated, info = one.step(actions)
+            held = held + 1 if info["error"] < 0.25 else 0
+            total, is_over = total + reward, terminated or truncated
+        returns[postpones] = total, terminated
+    assert returns[False][1] and not returns[True][1], "the one ends, the other one does not"
+    assert returns[False][0] > returns[True][0] + 1.0
+
+
+def test_standing_in_the_leaders_way_is_no_following() -> None:
+    """With a small distance to keep, a follower in front of the leader would be at the right one while the leader waits."""
+    one = Environment("Follow", rays=8, distance_m=0.6, max_steps=100)
+    one.reset(seed=1)
+    one.worlds.reset(poses=[[0.6, 0.0, math.pi], [0.0, 0.0, 0.0]])
+    one.task._way[:] = (4.0, 0.0)  # type: ignore[attr-defined]
+    one.task._far = np.array([0.6])  # type: ignore[attr-defined]
+    is_over = False
+    while not is_over:
+        _, _, terminated, truncated, info = one.step(np.zeros(2))
+        is_over = terminated or truncated
+    assert not info["success"]
+
+
 @pytest.mark.parametrize("name", TASKS)
 def test_gymnasiums_checker(name: str) -> None:
     with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any, Final
 
 import gymnasium
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments
-from botyard.errors import ArgumentError
+from botyard.errors import ArgumentError, NotNowError
 from botyard.learning.tasks.base import B1, F4, I8, EpisodeDraws, Task
 from botyard.sim.worlds import Worlds
 
@@ -22,7 +23,7 @@ class TaskBatch:
     """Worlds with a task, and the arrays of a step.
 
     Arrays that are handed out are copies, or, without `copy`, of two sets that take turns: what a step returned stays as it is until the
-    step after the next.
+    step after the next. Resets have sets of their own: worlds may be reset between two steps.
     """
 
     def __init__(self, task: Task, n: int, threads: int, copy: bool, seed: int) -> None:
@@ -36,14 +37,16 @@ class TaskBatch:
             threads=threads,
             sensors=task.sensors,
         )
+        self._owner = task._owner = object()
         task.begin(self.worlds)
         low, high = task.observation_bounds(self.worlds)
         self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         low, high = task.action_bounds(self.worlds)
         self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         self._copy = copy
-        self._sets = [self._arrays(n) for _ in range(1 if copy else 2)]
-        self._turn = 0
+        sets = 1 if copy else 2
+        self._sets = cycle([self._arrays(n) for _ in range(sets)])
+        self._first = cycle([np.zeros((n, *self.observation_space.shape), np.float32) for _ in range(sets)])
         self.everyone: I8 = np.arange(n)
         self.has_begun = False
 
@@ -52,31 +55,43 @@ class TaskBatch:
         return np.zeros((n, *shape), np.float32), np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
 
     def next_set(self) -> tuple[F4, NDArray[np.float64], B1, B1]:
-        """Arrays for observations, rewards, terminations and truncations."""
-        self._turn = (self._turn + 1) % len(self._sets)
-        return self._sets[self._turn]
+        """Arrays of a step, for observations, rewards, terminations and truncations."""
+        return next(self._sets)
+
+    def next_first(self) -> F4:
+        """The array of a reset, for observations."""
+        return next(self._first)
 
     def given(self, *arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
         """Arrays as they are handed out."""
         return tuple(array.copy() for array in arrays) if self._copy else arrays
 
     def begin(self, chosen: I8, seeds: NDArray[np.uint64] | None = None) -> None:
-        """Begin episodes in some worlds."""
+        """Begin episodes in some worlds. NotNowError: the task was given to another environment."""
+        self._check_owner()
         self.worlds.reset(chosen, seeds=seeds, poses=self.task.poses)
         self.task.on_reset(self.worlds, chosen, EpisodeDraws(self.worlds.seeds[chosen]))
         self.has_begun = True
 
     def act(self, actions: ArrayLike) -> None:
-        """Take the actions of a step. ResetNeeded: no episode has begun yet."""
+        """Take the actions of a step. ResetNeeded: no episode has begun yet. NotNowError: the task was given to another environment."""
         if not self.has_begun:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
-        given = np.asarray(actions, np.float32)
+        self._check_owner()
+        given = as_actions(actions)
         wanted = (len(self.worlds), *self.action_space.shape)
         if given.shape != wanted:
             raise ArgumentError(f"actions: expected an array of shape {wanted}, found one of shape {given.shape}")
         if not np.isfinite(given).all():
             raise ArgumentError("actions: expected finite numbers")
         self.task.act(self.worlds, np.clip(given, self.action_space.low, self.action_space.high))
+
+    def _check_owner(self) -> None:
+        """Two environments with one task would write into the same goals."""
+        if self.task._owner is not self._owner:
+            raise NotNowError(
+                "this task was given to another environment since: give each environment a task of its own (copy.deepcopy(task))"
+            )
 
     def picture(self, world: int) -> NDArray[np.uint8]:
         """A world from above, (height, width, 3)."""
@@ -107,10 +122,18 @@ def checked_mode(render_mode: str | None) -> str | None:
     return render_mode
 
 
+def as_actions(given: ArrayLike) -> F4:
+    """Actions as an array. ArgumentError: they are no numbers."""
+    try:
+        return np.asarray(given, np.float32)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"actions: expected numbers, found {arguments.found(given)}") from None
+
+
 def row_of_seeds(seed: int, n: int) -> NDArray[np.uint64]:
     """Seeds of n worlds: `seed`, `seed` + 1, …"""
     first = arguments.whole(seed, "seed", low=0, high=MAX_SEED)
     return np.uint64(first) + np.arange(n, dtype=np.uint64)
 
 
-__all__ = ["MAX_SEED", "OfBatch", "TaskBatch", "checked_mode", "row_of_seeds"]
+__all__ = ["MAX_SEED", "OfBatch", "TaskBatch", "as_actions", "checked_mode", "row_of_seeds"]

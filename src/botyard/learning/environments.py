@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from botyard import arguments
 from botyard.errors import ArgumentError
-from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, checked_mode, row_of_seeds
+from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, as_actions, checked_mode, row_of_seeds
 from botyard.learning.catalog import find_task
 from botyard.learning.tasks.base import B1, Task
 
@@ -63,7 +63,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         **options: Any,
     ) -> None:
         self.num_envs = arguments.whole(num_envs, "num_envs", low=1)
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.autoreset_mode = _mode_of(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = checked_mode(render_mode)
         self._batch = TaskBatch(find_task(task, **options), self.num_envs, threads, copy, seed=1)
@@ -74,9 +74,9 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._ended: B1 = np.zeros(self.num_envs, np.bool_)
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | Sequence[int | None] | NDArray[Any] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes in all worlds, or in those of ``options["reset_mask"]``, (n,) bool.
+        """Begin episodes in all worlds, or in those of ``options["reset_mask"]``, (n,) bool: the first time, in all.
 
         World i gets the seed `seed` + i, or the i-th of a list, and begins with its first episode; without, and where the list has None,
         it begins the next episode of the seed that it has. The first time, seeds are drawn.
@@ -88,11 +88,14 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         Raises
         ------
         ArgumentError
-            A seed is no whole number of at least 0, or the mask is of another shape.
+            A seed is no whole number of at least 0, or the mask is of another shape, or leaves out worlds that have no episode yet.
+        NotNowError
+            The task was given to another environment.
         """
         batch, n = self._batch, self.num_envs
-        if isinstance(seed, int):
-            super().reset(seed=seed)
+        given_seed: int | Sequence[int | None] | None = seed.tolist() if isinstance(seed, np.ndarray) else seed
+        if isinstance(given_seed, int):
+            super().reset(seed=given_seed)
         mask = None if options is None else options.get("reset_mask")
         chosen = batch.everyone
         if mask is not None:
@@ -101,15 +104,17 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
                 raise ArgumentError(
                     f"reset_mask: expected {n} bools of which one is True, found {arguments.found(mask)}"
                 )
+            if not (batch.has_begun or mask.all()):
+                raise ArgumentError(f"reset_mask: expected all {n} worlds the first time, found {mask.sum()}")
             chosen = np.flatnonzero(mask)
         if not batch.has_begun:
-            seed = _first_seeds(seed, self.np_random)
-        seeds, given = _seeds_of(seed, n)
+            given_seed = _first_seeds(given_seed, self.np_random)
+        seeds, given = _seeds_of(given_seed, n)
         for some, own in ((chosen[given[chosen]], seeds), (chosen[~given[chosen]], None)):
             if len(some):
                 batch.begin(some, None if own is None else own[some])
         self._ended[chosen] = False
-        observed, *_ = batch.next_set()
+        observed = batch.next_first()
         self.task.observe(self.worlds, observed)
         return batch.given(observed)[0], self._infos()
 
@@ -197,7 +202,7 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
             seed = int(self.np_random.integers(MAX_SEED))
         batch = self._batch
         batch.begin(batch.everyone, None if seed is None else row_of_seeds(seed, 1))
-        observed, *_ = batch.next_set()
+        observed = batch.next_first()
         self.task.observe(self.worlds, observed)
         return observed[0].copy(), self._info()
 
@@ -205,7 +210,7 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
         """Advance the world by a step."""
         batch, worlds, task = self._batch, self.worlds, self.task
         observed, rewards, terminated, truncated = batch.next_set()
-        batch.act(np.asarray(action, np.float32)[None])
+        batch.act(as_actions(action)[None])
         worlds.step()
         task.reward(worlds, rewards)
         task.done(worlds, terminated, truncated)
@@ -222,6 +227,15 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
     def close(self) -> None:
         """End the threads."""
         self.worlds.close()
+
+
+def _mode_of(given: AutoresetMode | str) -> AutoresetMode:
+    """A mode by its name. ArgumentError: there is none of that name."""
+    try:
+        return AutoresetMode(given)
+    except ValueError:
+        known = ", ".join(mode.value for mode in AutoresetMode)
+        raise ArgumentError(f"autoreset_mode: expected one of {known}, found {arguments.found(given)}") from None
 
 
 def _first_seeds(seed: int | Sequence[int | None] | None, rng: np.random.Generator) -> int | Sequence[int | None]:

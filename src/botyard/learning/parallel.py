@@ -10,7 +10,7 @@ import numpy as np
 import pettingzoo
 
 from botyard.errors import ArgumentError
-from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, checked_mode, row_of_seeds
+from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, as_actions, checked_mode, row_of_seeds
 from botyard.learning.catalog import find_task
 from botyard.learning.tasks.base import F4, TeamTask
 
@@ -81,7 +81,7 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
             seed = int(self._random.integers(MAX_SEED))
         batch.begin(batch.everyone, None if seed is None else row_of_seeds(seed, 1))
         self.agents = self.possible_agents[:]
-        return self._observations(), self._infos()
+        return self._observations(batch.next_first()), self._infos()
 
     def step(
         self, actions: Mapping[str, Any]
@@ -100,13 +100,13 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
             raise ArgumentError(f"actions: expected one for each agent, found none for {', '.join(missing)}")
         self._batch.act(self._stacked(actions))
         worlds.step()
-        _, rewards, terminated, truncated = self._batch.next_set()
+        observed, rewards, terminated, truncated = self._batch.next_set()
         team.reward(worlds, rewards)
         team.done(worlds, terminated, truncated)
         if terminated[0] or truncated[0]:
             self.agents = []
         return (
-            self._observations(),
+            self._observations(observed),
             dict(zip(agents, team.of_robots[0].tolist(), strict=True)),
             dict.fromkeys(agents, bool(terminated[0])),
             dict.fromkeys(agents, bool(truncated[0])),
@@ -117,14 +117,13 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         """Actions as an array, (1, m, …)."""
         stacked = np.zeros((1, *self._batch.action_space.shape), np.float32)
         for k, name in enumerate(self.agents):
-            given = np.asarray(actions[name], np.float32)
+            given = as_actions(actions[name])
             if given.shape != stacked.shape[2:]:
                 raise ArgumentError(f"actions: {name}: expected the shape {stacked.shape[2:]}, found {given.shape}")
             stacked[0, k] = given
         return stacked
 
-    def _observations(self) -> dict[str, Any]:
-        observed, *_ = self._batch.next_set()
+    def _observations(self, observed: F4) -> dict[str, Any]:
         self._team.observe(self.worlds, observed)
         return {name: observed[0, k].copy() for k, name in enumerate(self.possible_agents)}
 
@@ -135,7 +134,7 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
 
     def state(self) -> Any:
         """The observations of all robots, (m, k) float32."""
-        return np.stack(list(self._observations().values()))
+        return np.stack(list(self._observations(self._batch.next_first()).values()))
 
     def render(self) -> Any:
         """A picture of the world, (height, width, 3); None without a mode."""

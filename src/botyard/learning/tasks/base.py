@@ -59,8 +59,9 @@ class EpisodeDraws:
 class Task(ABC):
     """What is to be learned.
 
-    One object serves one batch of worlds: it may keep arrays with a row for each world. `begin` is called once with the worlds, `on_reset`
-    whenever episodes have begun (goals, for example), and after each step `reward`, `done` and `observe`.
+    One object serves one batch of worlds: it may keep arrays with a row for each world. An environment that is made with it takes it from
+    the one that had it before. `begin` is called once with the worlds, `on_reset` whenever episodes have begun (goals, for example), and
+    after each step `reward`, `done` and `observe`.
 
     Attributes
     ----------
@@ -84,6 +85,8 @@ class Task(ABC):
     max_steps: int = 300
     poses: Any = "free"
     sensors: Sequence[str] | None = None
+    _owner: object = None
+    """Of the batch that has this task."""
 
     @abstractmethod
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
@@ -138,8 +141,9 @@ class TeamTask(Task):
         """What `rewards` wrote last, (n, m)."""
 
     def reward(self, w: Worlds, out: F8) -> None:
-        """The mean of the robots' rewards."""
+        """The mean of the robots' rewards. Where an episode has begun instead of a step, there are none."""
         self.rewards(w, self.of_robots)
+        self.of_robots[w.tick == 0] = 0.0
         out[:] = mean_of(self.of_robots)
 
 

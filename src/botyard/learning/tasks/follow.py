@@ -24,7 +24,9 @@ WAYPOINTS: Final = 16
 NEAR_M: Final = 0.4
 """At this distance it turns to the next one, m."""
 BLOCKED_M: Final = 0.7
-"""The leader waits while the follower is ahead of it and nearer than this, m."""
+BLOCKED_SHARE: Final = 0.6
+"""The leader waits while the follower is ahead of it and nearer than this, m, and than this share of the right distance: who stands in its
+way is never at the right distance."""
 
 
 class Follow(Task):
@@ -75,6 +77,7 @@ class Follow(Task):
         self.distance_m = arguments.number(distance_m, "distance_m", low=0.5, high=3.0, unit="m")
         self.lost_m = arguments.number(lost_m, "lost_m", low=2.0 * self.distance_m, unit="m")
         self.leader_speed = arguments.number(leader_speed, "leader_speed", low=0.0, high=1.0, unit="m/s")
+        self._blocked = min(BLOCKED_M, BLOCKED_SHARE * self.distance_m)
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
         self._drive = Driving(follower)
         self._range = follower.lasers[0].range_max
@@ -128,7 +131,7 @@ class Follow(Task):
         self._next[:] = np.where(far < NEAR_M, self._next + 1, self._next) % WAYPOINTS
         ahead = np.maximum(to[:, 0] / np.maximum(far, 1e-9), 0.0)
         other = between(leader, w.pose[:, 0])
-        waits = (other[:, 0] > 0.0) & (self._far < BLOCKED_M)
+        waits = (other[:, 0] > 0.0) & (self._far < self._blocked)
         w.command[:, 1, 0] = np.where(waits, 0.0, self.leader_speed * ahead)
         w.command[:, 1, 2] = np.clip(2.0 * elementwise.atan2(to[:, 1], to[:, 0]), -1.5, 1.5)
 

@@ -23,9 +23,9 @@ class Formation(TeamTask):
     shares of the greatest; of each of the k nearest others, nearest first: place ahead and to the left, as shares of the radius, and
     velocity ahead and to the left in the robot's own axes, m/s. Action of each robot, (2,): velocities forward and of rotation, −1 … 1.
 
-    The reward of each robot is its progress towards its place, which moves, m; 0.1 more while it is within `within_m` of that, and 1 less
-    while it touches another robot. An episode ends when all have been so near for `hold_steps` one after the other: each gets 5 more, and
-    ``success`` in infos says it.
+    The reward of each robot is its progress towards its place, which moves, m; 0.1 less while it is not within `within_m` of that, and 1
+    less while it touches another robot. An episode ends when all have been so near for `hold_steps` one after the other: each gets 5 more,
+    and ``success`` in infos says it.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ class Formation(TeamTask):
     """
 
     END_REWARD: ClassVar[float] = 5.0
-    PLACE_REWARD: ClassVar[float] = 0.1
+    AWAY_COST: ClassVar[float] = 0.1
+    """It is a cost and no reward for being there, or to put off the end would pay."""
     CONTACT_COST: ClassVar[float] = 1.0
     LEAST_APART_M: ClassVar[float] = 0.7
     """Least distance of places on the polygon, m."""
@@ -129,7 +130,7 @@ class Formation(TeamTask):
         self._look(w)
         near = self._far < self.within_m
         self._held[:] = np.where(near.all(axis=1) & (w.tick > 0), self._held + 1, 0)
-        out[:] = self._before - self._far + self.PLACE_REWARD * near - self.CONTACT_COST * (w.contact != 0)
+        out[:] = self._before - self._far - self.AWAY_COST * ~near - self.CONTACT_COST * (w.contact != 0)
         out += self.END_REWARD * self._is_held()[:, None]
 
     def _is_held(self) -> B1:

@@ -13,6 +13,7 @@ from botyard.learning.tasks.base import B1, F4, F8, I8, EpisodeDraws, Task
 from botyard.learning.tasks.geometry import between, distances
 from botyard.learning.tasks.robots import Driving, clutter, lidar_robot
 from botyard.model.robot import RobotSpec
+from botyard.model.scene import Scene
 from botyard.sim.worldmaps import Scenes
 from botyard.sim.worlds import Worlds
 
@@ -59,17 +60,26 @@ class Navigate(Task):
         max_steps: int = 300,
         least_m: float = 0.0,
     ) -> None:
-        spec = lidar_robot(rays) if robot is None else robot
+        spec = lidar_robot(arguments.whole(rays, "rays", low=1)) if robot is None else robot
+        if not isinstance(spec, RobotSpec):
+            raise ArgumentError(f"robot: expected a RobotSpec, found {arguments.found(spec)}")
         if not spec.lasers:
             raise ArgumentError(f"robot: expected one with a laser, found {spec.name}")
         self.robots: tuple[RobotSpec, ...] = (spec,)
         self._spec = spec
-        self.scenes = [clutter(k) for k in range(maps)] if scenes is None else scenes
-        self.max_steps, self.goal_m = max_steps, goal_m
+        maps = arguments.whole(maps, "maps", low=1)
+        self.scenes = [self._map(k) for k in range(maps)] if scenes is None else scenes
+        self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
+        self.goal_m = arguments.number(goal_m, "goal_m", low=0.0, above=True, unit="m")
         self._least = arguments.number(least_m, "least_m", low=0.0, unit="m")
         self._range = spec.lasers[0].range_max
         self._drive = Driving(spec)
         self.sensors = ("laser",)
+
+    @staticmethod
+    def _map(number: int) -> Scene:
+        """One of the maps, where none are given."""
+        return clutter(number)
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
         """See the class."""

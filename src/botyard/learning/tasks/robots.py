@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.elementary import cos, sin
+from botyard.errors import ArgumentError
 from botyard.learning.tasks.base import F4, F8
 from botyard.model.mapbuilder import MapBuilder
 from botyard.model.robot import Axes, MotionLimits, RobotSpec
@@ -63,10 +64,19 @@ class Driving:
     ----------
     spec : RobotSpec
         The robot.
+
+    Raises
+    ------
+    ArgumentError
+        The robot cannot drive, or not turn: there are no such shares.
     """
 
     def __init__(self, spec: RobotSpec) -> None:
         speed = spec.limits.max_speed
+        if not (speed.x > 0.0 and speed.a > 0.0):
+            raise ArgumentError(
+                f"robot: expected one that drives and turns, found {spec.name}: at most {speed.x:g} m/s, {speed.a:g} rad/s"
+            )
         self._speed = np.array([speed.x, speed.a])
 
     def __call__(self, command: F8, actions: NDArray[Any]) -> None:

@@ -13,6 +13,7 @@ from botyard.learning.tasks.geometry import distances, seen_others
 from botyard.learning.tasks.navigate import Navigate
 from botyard.learning.tasks.robots import WALKER_RADIUS_M, plaza, walker
 from botyard.learning.tasks.walkers import METHODS, Walkers
+from botyard.model.scene import Scene
 from botyard.sim.worldmaps import Scenes
 from botyard.sim.worlds import Worlds
 
@@ -58,12 +59,16 @@ class SocialNavigate(Navigate):
     ) -> None:
         count = arguments.whole(walkers, "walkers", low=1, high=1000)
         arguments.one_of(method, "method", METHODS)
-        chosen = [plaza(k) for k in range(maps)] if scenes is None else scenes
-        super().__init__(rays=rays, goal_m=goal_m, scenes=chosen, max_steps=max_steps, least_m=least_m)
+        super().__init__(rays=rays, maps=maps, goal_m=goal_m, scenes=scenes, max_steps=max_steps, least_m=least_m)
         self.robots = (*self.robots, *(walker(),) * count)
         self.neighbours = min(arguments.whole(neighbours, "neighbours", low=0), count)
         self._walkers = Walkers(method, self.SPEEDS)
         self._radius = self._spec.radius
+
+    @staticmethod
+    def _map(number: int) -> Scene:
+        """One of the maps, where none are given."""
+        return plaza(number)
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
         """See the class."""
