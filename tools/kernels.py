@@ -29,6 +29,7 @@ SLOWEST_ENTRIES: Final = ("advance_world", "move_masses", "allow", "cast", "adva
 def call_all() -> None:
     """Call each entry once, in Python, to learn its argument types."""
     from botyard.navigation.warmup import warm_up as warm_up_navigation
+    from botyard.pictures.warmup import warm_up as warm_up_pictures
     from botyard.sim.warmup import warm_up, warm_up_worlds
     from botyard.traffic.compare import compile_kernels
 
@@ -36,6 +37,7 @@ def call_all() -> None:
     warm_up()
     warm_up_worlds()
     warm_up_navigation()
+    warm_up_pictures()
     compile_kernels()
 
 
@@ -49,6 +51,7 @@ def code_of(name: str) -> str:
 def is_current(folder: Path, platform: str) -> bool:
     """Whether the library in a folder was made of these sources for this platform."""
     import botyard.navigation.warmup
+    import botyard.pictures.warmup
     import botyard.sim.warmup
     import botyard.traffic.compare  # noqa: F401  # all entries
 
@@ -68,6 +71,7 @@ def is_current(folder: Path, platform: str) -> bool:
 def _sources() -> set[str]:
     """Digests of the sources of a library."""
     import botyard.navigation.warmup
+    import botyard.pictures.warmup
     import botyard.sim.warmup
     import botyard.traffic.compare  # noqa: F401  # all entries
 

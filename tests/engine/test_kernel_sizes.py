@@ -11,7 +11,7 @@ import botyard
 
 ROOT = Path(botyard.__file__).parent
 FILES = sorted(
-    p for folder in ("engine/kernels", "navigation/kernels", "traffic/kernels") for p in (ROOT / folder).glob("*.py")
+    p for part in ("engine", "navigation", "pictures", "traffic") for p in (ROOT / part / "kernels").glob("*.py")
 )
 FILES += [ROOT / "engine" / name for name in ("batch.py", "step.py", "layout.py", "masslayout.py")]
 MAX_LINES, MAX_ARGUMENTS, MAX_COMPLEXITY = 80, 12, 20

@@ -15,6 +15,7 @@ from PIL import Image, ImageSequence
 
 from botyard.errors import ArgumentError, KeptFileError, WorldError
 from botyard.pictures import movies
+from botyard.pictures.frame import words_of
 from botyard.pictures.movies import FPS_LIMITS, check_movie, writing_movie
 from botyard.safefile import is_ours
 
@@ -22,7 +23,7 @@ from botyard.safefile import is_ours
 def write(path: Path, images: Sequence[Image.Image], fps: float, **more: Any) -> None:
     with writing_movie(path, fps, **more) as movie:
         for image in images:
-            movie.add(image)
+            movie.add(words_of(image))
 
 
 def read(path: Path) -> list[tuple[Image.Image, int]]:

@@ -34,7 +34,7 @@ def test_the_size_does_not_follow_the_world(wide: float, high: float) -> None:
     if wide / high < 1e6 and high / wide < 1e6:
         assert max(view.width / 200, view.height / (MAX_ASPECT * 200)) == 1.0, "as large as it may be"
     drawn = draw_map(Scene(), view, theme("light"))
-    assert drawn.ground.size == (view.width, view.height)
+    assert drawn.ground.shape == (view.height, view.width)
 
 
 @pytest.mark.parametrize("width", [0, -1, MAX_WIDTH + 1])

@@ -330,9 +330,9 @@ def paste(layers: Iterable[Layer], image: Image.Image) -> None:
         layer.paste(image)
 
 
-def merged(layers: Iterable[Layer], width: int, height: int) -> Image.Image:
-    """Layers one above the other, as an image with transparency (RGBA)."""
-    image = Image.new("RGBA", (width, height))
+def merge(layers: Iterable[Layer], image: Image.Image) -> None:
+    """Draw layers one above the other on an image of which nothing is seen yet (RGBA)."""
+    width, height = image.size
     for color, at, mask in layers:
         left, top = max(at[0], 0), max(at[1], 0)
         right, bottom = min(at[0] + mask.width, width), min(at[1] + mask.height, height)
@@ -341,7 +341,6 @@ def merged(layers: Iterable[Layer], width: int, height: int) -> Image.Image:
             part = Image.new("RGBA", seen.size, color[:3])
             part.putalpha(seen)
             image.alpha_composite(part, (left, top))
-    return image
 
 
 __all__ = [
@@ -358,7 +357,7 @@ __all__ = [
     "clip_line",
     "clip_polygon",
     "fit",
-    "merged",
+    "merge",
     "paste",
     "text",
 ]

@@ -16,6 +16,7 @@ from botyard.formats.budget import Budget
 from botyard.model.rosmessages import CLOUDS, SCAN
 from botyard.names import shown
 from botyard.pictures.files import save_picture
+from botyard.pictures.frame import Words
 from botyard.pictures.movies import FPS_LIMITS, MAX_FRAMES, SUFFIXES, check_frame, check_movie, writing_movie
 from botyard.pictures.options import PictureOptions
 from botyard.pictures.painter import Painter
@@ -93,7 +94,7 @@ class Camera:
         Takes each frame.
     """
 
-    def __init__(self, picture: PictureOptions, film: FilmOptions, emit: Callable[[Image.Image], None]) -> None:
+    def __init__(self, picture: PictureOptions, film: FilmOptions, emit: Callable[[Words], None]) -> None:
         assert film.fps is not None
         self._scans = picture.scans
         self._trail_s = picture.trails
@@ -120,9 +121,9 @@ class Camera:
             if due > MAX_FRAMES:
                 break
         if due:
-            image = self._painter.draw(take(sim, self._scans))
+            frame = self._painter.paint(take(sim, self._scans))
             for _ in range(due):
-                self._emit(image)
+                self._emit(frame)
         elif self._trail_s and time >= self._begin - self._trail_s and abs(time - self._seen) >= SPACING_S - _ROUNDING:
             self._seen = time
             self._painter.see(take(sim, False))

@@ -11,7 +11,8 @@ from PIL import Image, ImageDraw
 from botyard.geometry import Pose
 from botyard.model.scene import Area, Place, Scene
 from botyard.names import shown
-from botyard.pictures.canvas import Layer, Mask, View, merged, text
+from botyard.pictures.canvas import Layer, Mask, View, merge, text
+from botyard.pictures.frame import Frame, Overlay, Words, overlay_of
 from botyard.pictures.palette import Theme
 
 LEAST_GRID_PX: Final = 9.0
@@ -35,25 +36,26 @@ class Map(NamedTuple):
     ----------
     view : View
         Where it is.
-    ground : Image
-        Ground and grid, as large as the view, like the others (RGBA).
-    walls, places : Image
+    ground : (height, width) uint32 array
+        Pixels of ground and grid, as many as the view has, like the others' (`botyard.pictures.frame`).
+    walls, places : Overlay
         What is drawn below and above the robots.
     """
 
     view: View
-    ground: Image.Image
-    walls: Image.Image
-    places: Image.Image
+    ground: Words
+    walls: Overlay
+    places: Overlay
 
 
 def draw_map(scene: Scene, view: View, theme: Theme) -> Map:
     """Draw what stands still."""
-    size = view.width, view.height
-    ground = Image.new("RGBA", size, theme.ground)
-    _draw_grid(ground, view, theme)
-    places = [*_edge(scene, view, theme), *_areas(scene, view, theme), *_places(scene, view, theme)]
-    return Map(view, ground, merged(draw_walls(scene, view, theme), *size), merged(places, *size))
+    ground, walls, places = (Frame(view.width, view.height) for _ in range(3))
+    ground.image.paste(theme.ground, (0, 0, view.width, view.height))
+    _draw_grid(ground.image, view, theme)
+    merge(draw_walls(scene, view, theme), walls.image)
+    merge([*_edge(scene, view, theme), *_areas(scene, view, theme), *_places(scene, view, theme)], places.image)
+    return Map(view, ground.words, overlay_of(walls.words), overlay_of(places.words))
 
 
 def nice_step(least: float) -> float:

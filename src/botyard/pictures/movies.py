@@ -16,11 +16,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
-from PIL import GifImagePlugin, Image, ImageChops
+import numpy as np
+from numpy.typing import NDArray
+from PIL import GifImagePlugin, Image
 
 from botyard.errors import ArgumentError, WorldError
 from botyard.extras import is_installed, lacking
 from botyard.pictures.files import mark_as_exif
+from botyard.pictures.frame import Words, image_of
+from botyard.pictures.kernels.pixels import to_yuv420
 from botyard.safefile import MARK, StrPath, replacing
 
 SUFFIXES: Final = (".gif", ".webp", ".mp4")
@@ -40,8 +44,8 @@ _SEARCH: Final = "subme=1"
 class Movie(Protocol):
     """A movie that is written."""
 
-    def add(self, image: Image.Image) -> None:
-        """Append a frame (RGB)."""
+    def add(self, frame: Words) -> None:
+        """Append a frame; its pixels may change afterwards."""
         ...
 
     def close(self) -> None:
@@ -117,17 +121,18 @@ class _Checked:
         self._size: tuple[int, int] | None = None
         self._count = 0
 
-    def add(self, image: Image.Image) -> None:
+    def add(self, frame: Words) -> None:
         """Append a frame."""
         self._count += 1
         if self._count > MAX_FRAMES:
             raise WorldError(f"a movie has at most {MAX_FRAMES} frames: take fewer a second, or a part of the time")
+        height, width = frame.shape
         if self._size is None:
-            check_frame(image.width, image.height)
-        self._size = self._size or image.size
-        if image.size != self._size:
-            raise WorldError(f"all frames have one size, {self._size}, found {image.size}")
-        self._movie.add(image)
+            check_frame(width, height)
+        self._size = self._size or (width, height)
+        if (width, height) != self._size:
+            raise WorldError(f"all frames have one size, {self._size}, found {(width, height)}")
+        self._movie.add(frame)
 
     def close(self) -> None:
         """Write what is left."""
@@ -153,24 +158,27 @@ class _Deltas(ABC):
 
     def __init__(self, file: BinaryIO, rate: Fraction, unit: int, *, even: bool) -> None:
         self._file, self._rate, self._unit, self._even = file, rate, unit, even
-        self._last: Image.Image | None = None
+        self._last: Words | None = None
         self._part: tuple[Image.Image, tuple[int, int]] | None = None
         self._count = 0
         self._begin = 0
         """Time of `_part`, units."""
 
-    def add(self, image: Image.Image) -> None:
+    def add(self, frame: Words) -> None:
         """Append a frame."""
-        box: tuple[int, int, int, int] | None = (0, 0, *image.size)
+        height, width = frame.shape
+        box: tuple[int, int, int, int] | None = (0, 0, width, height)
         if self._last is None:
-            self._start(image.size)
+            self._start((width, height))
+            self._last = frame.copy()
         else:
-            box = ImageChops.difference(image, self._last).getbbox()
+            box = _box_of(frame != self._last)
         if box is not None:
             self._flush()
             left, top = (box[0] & ~1, box[1] & ~1) if self._even else box[:2]
-            self._part = image.crop((left, top, *box[2:])), (left, top)
-        self._last = image
+            part = np.s_[top : box[3], left : box[2]]
+            self._last[part] = frame[part]
+            self._part = image_of(frame[part].copy()).convert("RGB"), (left, top)
         self._count += 1
 
     def close(self) -> None:
@@ -255,6 +263,15 @@ class _WebP(_Deltas):
         self._file.write(name + struct.pack("<I", len(data)) + data + b"\0" * (len(data) % 2))
 
 
+def _box_of(is_so: NDArray[np.bool_]) -> tuple[int, int, int, int] | None:
+    """What encloses the pixels of which something is so: left, top, right and lower edge; None: of none."""
+    rows = np.flatnonzero(is_so.any(axis=1))
+    if not len(rows):
+        return None
+    columns = np.flatnonzero(is_so.any(axis=0))
+    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
+
+
 def _u24(number: int) -> bytes:
     return number.to_bytes(3, "little")
 
@@ -270,20 +287,20 @@ class _Mp4:
         self._stream: Any = self._container.add_stream("libx264", rate=rate)
         self._is_begun = False
 
-    def add(self, image: Image.Image) -> None:
+    def add(self, frame: Words) -> None:
         """Append a frame."""
-        size = image.width + image.width % 2, image.height + image.height % 2
+        height, width = frame.shape
+        width, height = width + width % 2, height + height % 2
         if not self._is_begun:
             self._is_begun = True
-            self._stream.width, self._stream.height = size
+            self._stream.width, self._stream.height = width, height
             self._stream.pix_fmt = "yuv420p"
             self._stream.options = {"preset": "veryfast", "crf": _CRF, "x264-params": _SEARCH}
-        if size != image.size:
-            edged = Image.new("RGB", size)
-            for at in ((1, 1), (0, 1), (1, 0), (0, 0)):
-                edged.paste(image, (size[0] - image.width if at[0] else 0, size[1] - image.height if at[1] else 0))
-            image = edged
-        for packet in self._stream.encode(self._av.VideoFrame.from_image(image)):
+        video = self._av.VideoFrame(width, height, "yuv420p")
+        # lines of a plane may be longer than those of the picture
+        planes = [np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size) for plane in video.planes]
+        to_yuv420(frame, *planes)
+        for packet in self._stream.encode(video):
             self._container.mux(packet)
 
     def close(self) -> None:

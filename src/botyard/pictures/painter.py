@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,9 @@ from botyard.geometry import Outline, Pose
 from botyard.model.colors import rgb
 from botyard.model.scene import Scene
 from botyard.names import shown
-from botyard.pictures.canvas import Box, Layer, Mask, Point, View, clip_polygon, fit, paste, text
+from botyard.pictures.canvas import Box, Layer, Mask, Point, View, fit, paste, text
+from botyard.pictures.frame import Frame, Words, image_of, word_of
+from botyard.pictures.kernels.pixels import lay_over, mark_fields, tint_fields
 from botyard.pictures.map import MAX_LABEL, Map, draw_map, scale_bar
 from botyard.pictures.options import PictureOptions
 from botyard.pictures.palette import RGBA, Theme, robot_colors, theme
@@ -36,8 +38,6 @@ MAX_TILE: Final = 40_000_000
 """Most pixels of the map that are drawn in advance around a view that moves."""
 DOT: Final = 2.5
 """Bodies that reach less far than this, pixels, are drawn as dots."""
-MAX_COORDINATE: Final = 30_000
-"""Corners of scans that are farther away than this, pixels, are cut off: the time to fill a polygon grows with its height."""
 _LABELS_FROM: Final = 6.0
 """Names are written from this scale on, pixels for a metre."""
 _FINE: Final = 65_536
@@ -64,6 +64,7 @@ class Painter:
         self._trails = Trails(options.trails)
         self._view: View | None = None
         self._map: tuple[Scene, Map] | None = None
+        self._frame: Frame | None = None
 
     def see(self, still: Still) -> None:
         """Note where robots are, for their trails, without drawing."""
@@ -78,7 +79,11 @@ class Painter:
         )
 
     def draw(self, still: Still) -> Image.Image:
-        """The picture of a moment.
+        """The picture of a moment (RGB); see `paint`."""
+        return image_of(self.paint(still)).convert("RGB")
+
+    def paint(self, still: Still) -> Words:
+        """The pixels of the picture of a moment; the next picture takes their memory if it is as large.
 
         Raises
         ------
@@ -91,16 +96,18 @@ class Painter:
         view = self._view = self._view_of(still)
         self._check(view.width, view.height)
         chart, dx, dy = self._chart(still.scene, view)
-        part = (dx, dy, dx + view.width, dy + view.height)
-        image = chart.ground.crop(part)
-        _draw_readings(image, still, view, self._theme)
-        image = Image.alpha_composite(image, _part(chart.walls, part))
+        if self._frame is None or self._frame.image.size != (view.width, view.height):
+            self._frame = Frame(view.width, view.height)
+        words, image = self._frame.words, self._frame.image
+        np.copyto(words, chart.ground[dy : dy + view.height, dx : dx + view.width])
+        _draw_readings(self._frame, still, view, self._theme)
+        lay_over(*chart.walls, dx, dy, words)
         self._draw_trails(image, still, view)
         _draw_bodies(image, still, view, self._theme)
-        image = Image.alpha_composite(image, _part(chart.places, part))
+        lay_over(*chart.places, dx, dy, words)
         _draw_labels(image, still, view, self._theme)
         paste(scale_bar(view, self._theme), image)
-        return image.convert("RGB")
+        return words
 
     # -- where it looks
 
@@ -165,11 +172,6 @@ class Painter:
             paste(mask.finish(), image)
 
 
-def _part(image: Image.Image, box: tuple[int, int, int, int]) -> Image.Image:
-    """A part of an image; the image itself if that is all of it."""
-    return image if box == (0, 0, *image.size) else image.crop(box)
-
-
 def _one_color_each(still: Still) -> Still:
     """The same with colours that tell robots apart, as the page has them: by their order."""
     own, colors = list(still.looks), robot_colors()
@@ -215,51 +217,44 @@ def _is_outside(box: tuple[int, int, int, int], view: View) -> bool:
 # -- readings
 
 
-def _draw_readings(image: Image.Image, still: Still, view: View, colors: Theme) -> None:
+def _draw_readings(frame: Frame, still: Still, view: View, colors: Theme) -> None:
     found = [(beams, view.pixels(ends(still, beams))) for beams in still.scans]
     fans = [(beams, at, box) for beams, at in found if not _is_outside(box := _pixel_box(at, 1), view)]
     if len(fans) <= MAX_FILLED:
-        _fill_fans(image, fans, view, colors)
+        _fill_fans(frame, fans, view, colors)
     else:
-        _dot_fans(image, fans, view, colors)
+        _dot_fans(frame.image, fans, view, colors)
     if still.sonar:
         sonar = Mask(view, colors.sonar)
         for beam in still.sonar:
             sonar.line(ends(still, beam))
-        paste(sonar.finish(), image)
+        paste(sonar.finish(), frame.image)
 
 
 Fan = tuple[Beams, Array, tuple[int, int, int, int]]
 """A scan: places of the sensor and of the ends of its beams in the picture, and what encloses them, pixels."""
 
 
-def _fill_fans(image: Image.Image, fans: Sequence[Fan], view: View, colors: Theme) -> None:
+def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> None:
     """The field of each scan, darker where several overlap, and its edge where that is a surface."""
     if not fans:
         return
     boxes = np.clip([box for _, _, box in fans], 0, [view.width, view.height] * 2)
     (x0, y0), (x1, y1) = boxes[:, :2].min(axis=0).tolist(), boxes[:, 2:].max(axis=0).tolist()
-    layers = np.zeros((y1 - y0, x1 - x0), np.uint8)
-    for (_, at, _), (left, top, right, bottom) in zip(fans, boxes.tolist(), strict=True):
-        field = Image.new("L", (right - left, bottom - top))
-        corners: Sequence[Any] = (at - (left, top)).ravel().tolist()
-        if abs(at).max() > MAX_COORDINATE:
-            pairs = list(zip(corners[::2], corners[1::2], strict=True))
-            corners = clip_polygon(pairs, (-9.0, -9.0, field.width + 9.0, field.height + 9.0))
-        if len(corners) > 2:
-            ImageDraw.Draw(field).polygon(corners, fill=1)
-        layers[top - y0 : bottom - y0, left - x0 : right - x0] += np.asarray(field)
+    begins = np.cumsum([0, *(len(at) for _, at, _ in fans)])
+    turns = np.array([-1 if beams.step > 0.0 else 1 for beams, _, _ in fans])
+    marks = np.zeros((view.height, view.width), np.uint8)
+    mark_fields(np.concatenate([at for _, at, _ in fans]), begins, turns, marks)
     share = 1.0 - colors.laser_fill[3] / 255
-    tint = Image.new("RGBA", (x1 - x0, y1 - y0), colors.laser_fill[:3])
-    tint.putalpha(Image.fromarray(layers).point([round(255 * (1.0 - share**n)) for n in range(256)]))
-    image.alpha_composite(tint, (x0, y0))
+    opacities = np.array([round(256 * (1.0 - share**n)) for n in range(256)])
+    tint_fields(marks, np.array([y0, y1]), word_of(colors.laser_fill), opacities, frame.words)
     edge = Mask(view, colors.laser_edge, (x0, y0, x1, y1))
     reach = np.concatenate([beams.ranges for beams, _, _ in fans])
     near, far = np.minimum(reach[1:], reach[:-1]), np.maximum(reach[1:], reach[:-1])
     breaks = far - near > 0.3 + 0.08 * near
     breaks[np.cumsum([len(beams.ranges) for beams, _, _ in fans])[:-1] - 1] = True
     edge.strokes(np.concatenate([at[1:] for _, at, _ in fans]), [0, *(np.flatnonzero(breaks) + 1).tolist()], 1.0)
-    paste(edge.finish(), image)
+    paste(edge.finish(), frame.image)
 
 
 def _dot_fans(image: Image.Image, fans: Sequence[Fan], view: View, colors: Theme) -> None:

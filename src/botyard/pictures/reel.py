@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from PIL import Image
-
 from botyard.child import Send, serve
 from botyard.errors import BotyardError
 from botyard.model.scene import Scene
 from botyard.pictures.files import save_picture
+from botyard.pictures.frame import Words
 from botyard.pictures.movies import SUFFIXES, check_frame, writing_movie
 from botyard.pictures.options import PictureOptions
 from botyard.pictures.painter import Painter
@@ -96,13 +95,13 @@ class Reel(NamedTuple):
         return Still(shot.time, self.scenes[shot.scene], cast.looks, cast.figures, shot.poses, shot.scans, shot.sonar)
 
 
-def _images(reel: Reel, painter: Painter) -> Iterator[Image.Image]:
+def _frames(reel: Reel, painter: Painter) -> Iterator[Words]:
     """The frames."""
-    before, image = -1, None
+    before, pixels = -1, None
     for number in reel.frames:
-        if image is None or number != before:
-            before, image = number, painter.draw(reel.still(number))
-        yield image
+        if pixels is None or number != before:
+            before, pixels = number, painter.paint(reel.still(number))
+        yield pixels
 
 
 def make(reel: Reel, folder: Path, send: Send) -> None:
@@ -112,8 +111,8 @@ def make(reel: Reel, folder: Path, send: Send) -> None:
         painter = Painter(reel.options, check_frame)
         if reel.suffix in SUFFIXES:
             with writing_movie(path, reel.fps) as movie:
-                for frame, image in enumerate(_images(reel, painter)):
-                    movie.add(image)
+                for frame, pixels in enumerate(_frames(reel, painter)):
+                    movie.add(pixels)
                     if sum(entry.stat().st_size for entry in os.scandir(folder)) > reel.max_bytes:
                         send(
                             "refused",

@@ -1,0 +1,1 @@
+"""Kernels that draw: work on each pixel of a picture."""

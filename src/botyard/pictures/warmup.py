@@ -1,0 +1,20 @@
+"""All kernels that draw, called once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from botyard.pictures.frame import overlay_of
+from botyard.pictures.kernels.pixels import lay_over, mark_fields, tint_fields, to_yuv420
+
+
+def warm_up() -> None:
+    """Compile the kernels, or load them, by calls of each."""
+    words, marks = np.zeros((2, 2), np.uint32), np.zeros((2, 2), np.uint8)
+    mark_fields(np.zeros((3, 2)), np.array([0, 3]), np.array([1]), marks)
+    tint_fields(marks, np.array([0, 2]), 0, np.zeros(256, np.int64), words)
+    lay_over(*overlay_of(words), 0, 0, words)
+    to_yuv420(words, marks, np.zeros((1, 1), np.uint8), np.zeros((1, 1), np.uint8))
+
+
+__all__ = ["warm_up"]
