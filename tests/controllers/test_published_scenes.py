@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from botyard.errors import WorldError
+from botyard.formats.models import find_robot
 from botyard.model.mapbuilder import MapBuilder
+from botyard.model.robot import Axes
 from botyard.model.scene import Scene
 from botyard.model.world import thing
 from botyard.sim.simulation import Robot, Simulation
 
 WALKER = thing(tuple((0.25 * math.cos(math.pi * k / 6), 0.25 * math.sin(math.pi * k / 6)) for k in range(12)))
+
+P3DX = find_robot("p3dx")
+NO_TURN = replace(P3DX, limits=replace(P3DX.limits, max_speed=Axes(1.0, 0.0, 0.0)))
 
 
 def least_gap(sim: Simulation) -> float:
@@ -66,6 +72,15 @@ def test_circle_exchange_without_collision(model: object, controller: str, secon
     gap, stalls = watch(sim, seconds)
     assert gap > 0.0 and stalls == 0
     assert at_goals(sim, 10, 4.0) < 0.5
+
+
+def test_those_who_wait_for_each_other_in_a_ring_give_way() -> None:
+    """Ten that walk fast all reach the middle at once, side by side: none could go on without another one going back."""
+    sim = on_a_circle(WALKER, "orca", 10, 5.0, speed=1.4)
+    sim.step(80)
+    assert np.abs(sim.fleet.velocities[:, :2]).max() < 0.2, "they stand"
+    gap, _ = watch(sim, 40)
+    assert gap > 0.0 and at_goals(sim, 10, 5.0) < 0.5
 
 
 @pytest.mark.parametrize("controller", ["orca", "socialforce"])
@@ -164,15 +179,23 @@ def test_pure_pursuit_of_a_line_converges_and_stops_at_its_end() -> None:
         ("p3dx", "socialforce", {"speed": -1.0}, "speed and reached must be positive"),
         ("p3dx", "socialforce", {"area": [0, 1, 2]}, r"area: expected \[x0, y0, x1, y1\]"),
         (WALKER, "dwa", {}, "dwa: expected a robot with a laser"),
-        ("p3dx", "dwa", {"heading": -1.0}, "must not be negative, and not all 0"),
+        ("p3dx", "dwa", {"heading": -1.0}, "not negative, and not all 0"),
         ("p3dx", "vfh", {"window": 0.1}, "vfh: window must be above the radius"),
         ("p3dx", "purepursuit", {"points": [[0, 0]]}, "expected at least 2 points, found 1"),
         ("p3dx", "purepursuit", {"points": [[0, 0], [1, 1]], "order": "back"}, "order: expected loop or once"),
-        ("p3dx", "purepursuit", {"points": [[0, 0], [1, math.nan]]}, "expected a finite number"),
+        ("p3dx", "purepursuit", {"points": [[0, 0], [1, math.nan]]}, "points: expected .* found .*nan"),
+        ("p3dx", "orca", {"points": 5}, "orca: points: expected .* found 5"),
+        ("p3dx", "vfh", {"points": [[1]]}, "vfh: points: expected "),
+        ("p3dx", "socialforce", {"points": [[1e308, 0]]}, "points: expected .* numbers within"),
+        ("p3dx", "orca", {"safety": 1e9}, "safety: expected 0 to 100 m, found 1000000000.0"),
+        ("p3dx", "dwa", {"clearance": math.inf}, "must be finite"),
+        ("p3dx", "socialforce", {"strength": math.inf}, "strength finite"),
+        (NO_TURN, "vfh", {}, "expected a robot that drives and turns"),
+        (NO_TURN, "orca", {}, "expected a robot that drives and turns"),
     ],
 )
 def test_wrong_options(model: object, controller: str, options: dict[str, object], message: str) -> None:
-    robot = Simulation().add_robot(model, "one", lasers=["lms200"] if model == "p3dx" else None)
+    robot = Simulation().add_robot(model, "one", lasers=None if model is WALKER else ["lms200"])
     with pytest.raises(WorldError, match=message):
         robot.set_controller(controller, **options)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -329,16 +330,20 @@ def test_each_row_is_what_it_is_alone() -> None:
         ({"walls": np.zeros((3, 4))}, "walls: expected"),
         ({"chosen": np.array([[0, 3]])}, "chosen: expected worlds 0 … 0 and bodies 0 … 2"),
         ({"radius": np.full((1, 3), np.nan)}, "NaN is not there"),
+        ({"preferred": np.full((3, 2), np.nan)}, "preferred: expected finite numbers"),
+        ({"max_speed": np.full(3, -1.0)}, "max_speed: expected finite numbers of at least 0"),
+        ({"dt": 0.0}, "dt: expected a positive number, found 0.0"),
+        ({"reach": math.nan}, "reach: expected a positive number"),
     ],
 )
-def test_wrong_arrays_of_crowds(wrong: dict[str, np.ndarray], message: str) -> None:
-    good = {
+def test_wrong_arrays_of_crowds(wrong: dict[str, Any], message: str) -> None:
+    good: dict[str, Any] = {
         "position": np.zeros((1, 3, 2)), "velocity": np.zeros((1, 3, 2)), "radius": np.ones((1, 3)),
-        "preferred": np.zeros((3, 2)), "max_speed": np.ones(3),
+        "preferred": np.zeros((3, 2)), "max_speed": np.ones(3), "dt": 0.1,
     }  # fmt: skip
     for method in (crowds.orca, crowds.social_force):
         with pytest.raises(ArgumentError, match=message):
-            method(**(good | wrong), dt=0.1)
+            method(**(good | wrong))
 
 
 def test_wrong_arrays_of_local_planners() -> None:

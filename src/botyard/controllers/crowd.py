@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from botyard.controllers.base import finite
 from botyard.controllers.route import GoalDriver
-from botyard.elementary import hypot
+from botyard.elementary import cosine_sine, hypot
 from botyard.engine.layout import F8
 from botyard.errors import WorldError
 from botyard.model.robot import Drive
@@ -25,6 +26,14 @@ WALL_REACH_M: Final = 3.0
 """Walls that are farther away than this beyond its edge are not looked at, m."""
 SIDESTEP: Final = 0.02
 """Preferred directions are off by up to this angle's tangent, drawn for each robot: in scenes of perfect symmetry nobody would give way."""
+STANDING_SHARE: Final = 0.1
+"""Who is slower than this share of its preferred speed stands."""
+STANDING_S: Final = 2.0
+JAM_GAP_M: Final = 0.5
+"""Who has stood so long, so near to another one, gives way: in a ring of robots each of which waits for the next one, all would stand for
+ever, and the papers say nothing of that."""
+GIVING_WAY_S: Final = 2.0
+"""Longest time for which it goes elsewhere; time and direction are drawn."""
 
 
 class CrowdController(GoalDriver, ABC):
@@ -66,15 +75,15 @@ class CrowdController(GoalDriver, ABC):
         area: Sequence[float] | None = None,
         safety: float = 0.05,
     ) -> None:
-        top = robot.spec.limits.max_speed.x
-        if not top > 0.0:
-            raise WorldError(f"{self.name}: expected a robot that drives, found {robot.name}, which does not")
         super().__init__(
             robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
         )
+        top = robot.spec.limits.max_speed.x
         self._speed = min(float(speed), top)
         self._top = min(self._speed * self.speed_factor, top)
         self._aside = SIDESTEP * self._goals.draw_sign()
+        self._standing_since = 0.0
+        self._gives_way_until, self._turned = 0.0, 0.0
 
     @abstractmethod
     def velocity(self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8) -> F8:
@@ -89,6 +98,10 @@ class CrowdController(GoalDriver, ABC):
         position, velocity = crowds.discs(state.pose[None], state.vel[None], ahead[None])
         x, y = float(position[0, row, 0]), float(position[0, row, 1])
         preferred = self._preferred(x, y)
+        dx, dy = position[0, :, 0] - x, position[0, :, 1] - y
+        apart = np.sqrt(dx * dx + dy * dy) - (radius + ahead) - (radius[row] + ahead[row])
+        apart[row] = math.inf
+        preferred = self._out_of_jams(preferred, velocity[0, row], float(np.nanmin(apart)))
         disc = (radius + ahead)[None]
         disc[0, row] += self._safety
         walls = sim.near_walls(position[0, row : row + 1], reach=WALL_REACH_M + float(disc[0, row]), count=NEAR_WALLS)
@@ -112,6 +125,31 @@ class CrowdController(GoalDriver, ABC):
         speed = min(self._speed, away / APPROACH_S)
         c, s = (dx / away, dy / away) if away > 0.0 else (0.0, 0.0)
         return np.array([[speed * (c - self._aside * s), speed * (s + self._aside * c)]])
+
+    def _out_of_jams(self, preferred: F8, own: F8, gap: float) -> F8:
+        """The preferred velocity, turned for a while after the robot has stood beside another one, `gap` m away."""
+        now = self._robot.simulation.time
+        x, y = preferred[0].tolist()
+        is_standing = hypot(*own.tolist()) < STANDING_SHARE * hypot(x, y) and gap < JAM_GAP_M
+        if now < self._gives_way_until:
+            c, s = cosine_sine(self._turned)
+            return np.array([[c * x - s * y, s * x + c * y]])
+        if not is_standing:
+            self._standing_since = now
+        elif now - self._standing_since >= STANDING_S:
+            self._turned = math.pi * self._goals.draw_sign()
+            self._gives_way_until = self._standing_since = now + GIVING_WAY_S * abs(self._goals.draw_sign())
+        return preferred
+
+    def get_state(self) -> list[Any]:
+        """See `botyard.controllers.base.Controller`."""
+        return [super().get_state(), self._standing_since, self._gives_way_until, self._turned]
+
+    def set_state(self, state: Any) -> None:
+        """See `botyard.controllers.base.Controller`."""
+        goals, *times = state
+        self._standing_since, self._gives_way_until, self._turned = map(finite, times)
+        super().set_state(goals)
 
     def rest(self) -> None:
         """No sensor is read."""
@@ -194,8 +232,8 @@ class SocialForce(CrowdController):
             robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
         )
         self._forces = crowds.Forces(relaxation=float(relaxation), strength=float(strength), range=float(range))
-        if not (relaxation > 0.0 and strength >= 0.0 and range > 0.0):
-            raise WorldError("socialforce: relaxation and range must be positive, strength not negative")
+        if not (relaxation > 0.0 and math.inf > strength >= 0.0 and range > 0.0):
+            raise WorldError("socialforce: relaxation and range must be positive, strength finite and not negative")
 
     def velocity(self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8) -> F8:
         """See `CrowdController`."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard.controllers.base import finite
+from botyard.controllers.route import checked_points
 from botyard.controllers.steering import HEADING_GAIN, halt
 from botyard.elementary import atan2
 from botyard.errors import WorldError
@@ -52,7 +52,7 @@ class PurePursuit:
     ) -> None:
         if order not in ("loop", "once"):
             raise WorldError(f"purepursuit: order: expected loop or once, found {order!r}")
-        path = [(finite(p[0]), finite(p[1])) for p in points]
+        path = checked_points(points, "purepursuit")
         if len(path) < 2:
             raise WorldError(f"purepursuit: expected at least 2 points, found {len(path)}")
         if robot.spec.drive is Drive.NONE:

@@ -13,6 +13,7 @@ from botyard.engine.commands import MAX_COORDINATE
 from botyard.errors import WorldError
 from botyard.geometry import Pose
 from botyard.model.robot import Drive
+from botyard.names import shown
 from botyard.sim.simulation import Robot
 
 ORDERS: Final = ("loop", "back", "once")
@@ -20,6 +21,8 @@ ATTEMPTS: Final = 30
 """Random places that are tried for one that can be reached in a straight line."""
 CLEARANCE_STEP: Final = 0.25
 """A straight line is free if the body fits at points of it that are this far apart, m."""
+MAX_SAFETY_M: Final = 100.0
+"""Greatest distance from others and from walls that can be asked for."""
 LEG_LIMIT: Final = 50.0
 """Longest leg, m: of the way to a place farther away only this much is gone."""
 ENCLOSED_S: Final = 0.5
@@ -50,7 +53,7 @@ class Route:
 
     def __init__(self, points: Sequence[Sequence[float]], order: str, where: str) -> None:
         checked_order(order, where)
-        self.points = [(finite(p[0]), finite(p[1])) for p in points]
+        self.points = checked_points(points, where)
         if not self.points:
             raise WorldError(f"{where}: expected at least one point, found none")
         self._order = order
@@ -80,6 +83,19 @@ class Route:
         if not 0 <= index < len(self.points) or direction not in (-1, 1):
             raise ValueError(f"expected a point of {len(self.points)} and a direction, found {index} and {direction}")
         self.index, self.direction, self.is_at_end = int(index), int(direction), bool(is_at_end)
+
+
+def checked_points(points: Sequence[Sequence[float]], where: str) -> list[tuple[float, float]]:
+    """Points (x, y), m. WorldError: they are none."""
+    try:
+        found = [(finite(p[0]), finite(p[1])) for p in points]
+    except (LookupError, TypeError, ValueError):
+        found = [(math.inf, 0.0)]
+    if not all(abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE for x, y in found):
+        raise WorldError(
+            f"{where}: points: expected [[x, y], …], numbers within ±{MAX_COORDINATE:g} m, found {shown(repr(points))}"
+        )
+    return found
 
 
 def checked_order(order: str, where: str) -> None:
@@ -251,10 +267,11 @@ class GoalDriver:
     name = ""
 
     def __init__(self, robot: Robot, seed: int, *, safety: float, **goals: Any) -> None:
-        if robot.spec.drive is Drive.NONE:
-            raise WorldError(f"{self.name}: expected a robot that drives, found {robot.name}, which does not")
-        if not float(safety) >= 0.0:
-            raise WorldError(f"{self.name}: safety must not be negative")
+        drive, top = robot.spec.drive, robot.spec.limits.max_speed
+        if drive is Drive.NONE or not (top.x > 0.0 and (top.a > 0.0 or drive is Drive.OMNI)):
+            raise WorldError(f"{self.name}: expected a robot that drives and turns, found {robot.name}, which does not")
+        if not 0.0 <= float(safety) <= MAX_SAFETY_M:
+            raise WorldError(f"{self.name}: safety: expected 0 to {MAX_SAFETY_M:g} m, found {safety!r}")
         self._robot, self._safety = robot, float(safety)
         self._goals = Goals(robot, seed, self.name, **goals)
 

@@ -134,9 +134,10 @@ def orca(
     Raises
     ------
     ArgumentError
-        An array is of another shape, or an agent is not there.
+        An array is of another shape, an agent is not there, or a number is out of its range.
     """
     agents = _agents(position, velocity, radius, preferred, max_speed, walls, chosen)
+    _check_positive(dt=dt, horizon=horizon, wall_horizon=wall_horizon, reach=reach)
     rows = agents.walls.shape[1] + radius.shape[1]
     rules = OrcaRules(float(horizon), float(wall_horizon), float(reach), float(dt))
     orca_kernel(agents, rules, np.empty((rows, 3)), np.empty((rows, 3)))
@@ -173,9 +174,10 @@ def social_force(
     Raises
     ------
     ArgumentError
-        An array is of another shape, or an agent is not there.
+        An array is of another shape, an agent is not there, or a number is out of its range.
     """
     agents = _agents(position, velocity, radius, preferred, max_speed, walls, chosen)
+    _check_positive(dt=dt, reach=reach, relaxation=forces.relaxation, range=forces.range)
     rules = ForceRules(
         forces.relaxation, forces.strength, forces.range, forces.stiffness, forces.friction, forces.unseen, cos(forces.sight),
         float(reach), float(dt),
@@ -213,7 +215,17 @@ def _agents(
         if np.shape(array) != shape:
             raise ArgumentError(f"{name}: expected an array of shape {shape}, found one of shape {np.shape(array)}")
         arrays[name] = np.ascontiguousarray(array, np.float64)
+    if not np.isfinite(arrays["preferred"]).all():
+        raise ArgumentError("preferred: expected finite numbers")
+    if not (np.isfinite(arrays["max_speed"]) & (arrays["max_speed"] >= 0.0)).all():
+        raise ArgumentError("max_speed: expected finite numbers of at least 0")
     return Agents(chosen=np.ascontiguousarray(numbers), result=np.empty((k, 2)), **arrays)
+
+
+def _check_positive(**numbers: float) -> None:
+    for name, value in numbers.items():
+        if not value > 0.0:
+            raise ArgumentError(f"{name}: expected a positive number, found {value!r}")
 
 
 __all__ = ["AHEAD_SHARE", "REACH_M", "Forces", "commands", "discs", "orca", "social_force"]
