@@ -106,6 +106,9 @@ class Cluster:
     """A cluster of Ray: two nodes of a processor each."""
 
     def __init__(self) -> None:
+        from tests.studies.raycluster import token_env
+
+        os.environ.update(token_env())
         line = [sys.executable, "-m", "tests.studies.raycluster", "1"]
         self._process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.address = self._said("address ")

@@ -29,7 +29,8 @@ def is_code(name: str) -> bool:
 def load_named(name: str) -> Any:
     """What a name of the form ``module:name`` or ``file.py:name`` stands for.
 
-    A module may also lie in the working folder. A file is run once, however often something in it is named.
+    A module may also lie in the working folder, and a file imports modules from its own folder. A file is run once, however often
+    something in it is named.
 
     Raises
     ------
@@ -52,10 +53,15 @@ def load_named(name: str) -> Any:
 
 
 def _of_name(name: str) -> ModuleType:
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)  # last: nothing there takes the place of an installed module
+    if "" not in sys.path:
+        _search(Path.cwd())
     return importlib.import_module(name)
+
+
+def _search(folder: Path) -> None:
+    """Look for modules in a folder, too."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))  # last: nothing there takes the place of an installed module
 
 
 def _of_file(path: Path) -> ModuleType:
@@ -67,6 +73,7 @@ def _of_file(path: Path) -> ModuleType:
     if not path.is_file() or spec is None or spec.loader is None:
         raise ImportError(f"there is no file {path}")
     module = importlib.util.module_from_spec(spec)
+    _search(path.parent)
     sys.modules[name] = module  # dataclasses and pickle look for it there
     try:
         spec.loader.exec_module(module)

@@ -2,18 +2,20 @@
 node, the end of input both.
 
 A process of its own, so that Ray's processes end with it, and what it does to signals and warnings is not done to the tests.
+Ray's own ports listen on all addresses of the computer, and who reaches them can run code: so who starts this sets `token_env`.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import sys
 import tempfile
 
 STORE_BYTES = 80 * 2**20
 ADDRESS = "127.0.0.2"
-"""Ray replaces 127.0.0.1 by an address that others can reach."""
+"""Ray replaces 127.0.0.1 by an address that others can reach. It says to whom nodes speak, not on which addresses they listen."""
 HEARTBEATS = {
     "health_check_initial_delay_ms": 1000, "health_check_period_ms": 500, "health_check_timeout_ms": 5000,
     "health_check_failure_threshold": 3,
@@ -21,7 +23,13 @@ HEARTBEATS = {
 """A node that is lost is noticed within seconds."""
 
 
+def token_env() -> dict[str, str]:
+    """Variables of a cluster that asks for a token, and of who may use it."""
+    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+
+
 def main() -> None:
+    assert os.environ.get("RAY_AUTH_MODE") == "token", "everybody could run code here"
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
 

@@ -313,6 +313,22 @@ def test_what_cannot_be_loaded_ends_the_study(tmp_path: Path) -> None:
         study.carry_out(study.left(), 1)
 
 
+def test_a_file_imports_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/lab.py").write_text(
+        "import helper\ndef drive(sim, params, seed):\n    from pack import late\n    return {'y': helper.A + late.B}"
+    )
+    (tmp_path / "code/helper.py").write_text("A = 1")
+    (tmp_path / "code/pack").mkdir()
+    (tmp_path / "code/pack/late.py").write_text("B = 2")
+    (tmp_path / "yaml.py").write_text("raise RuntimeError")  # nothing there takes the place of an installed module
+    (tmp_path / "code/msgspec.py").write_text("raise RuntimeError")
+    (tmp_path / "plan.yaml").write_text("study: 1\nrun: code/lab.py:drive\n")
+    study = Study.open(read_plan(tmp_path / "plan.yaml"), tmp_path / "results")
+    (row,) = study.carry_out(study.left(), 1).rows.values()
+    assert row.result == {"y": 3}
+
+
 def test_what_runs_raise_read_and_return_is_theirs_alone(tmp_path: Path) -> None:
     text = "run: lab.py:drive\ngrid: {x: [reads, halves, fails, speechless, large, 1]}\n"
     study = study_of(tmp_path, text)

@@ -32,6 +32,7 @@ from botyard.studies.study import Study
 from botyard.version import __version__
 from tests.cli.test_cli import call
 from tests.running import BOTYARD, is_running
+from tests.studies.raycluster import token_env
 from tests.waiting import PATIENCE, wait
 
 CALLS = """
@@ -70,13 +71,12 @@ def drive(sim, params, seed):
 """
 )
 PLAN = """study: 1
-run: lab:step
+run: lab.py:step
 map: lab.yaml
 grid: {x: [fine, raises, dies, for ever]}
 seeds: 5
 limits: {simulated: 5, retries: 0}
 record: on-failure
-files: [helper.py]
 """
 MAP = "botyard: 1\nwalls:\n- [[0, 0], [6, 0], [6, 4], [0, 4], [0, 0]]\n"
 
@@ -85,9 +85,10 @@ class RayCluster:
     """The other end of `tests.studies.raycluster`."""
 
     def __init__(self) -> None:
+        self.env = token_env()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.studies.raycluster", "1"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2], env={**os.environ, **self.env},
         )  # fmt: skip
         self._address = ""
 
@@ -138,17 +139,18 @@ def calls(folder: Path) -> list[list[str]]:
     return [line.split() for line in path.read_text("utf-8").splitlines()] if path.exists() else []
 
 
-def started(plan: Path, *options: str) -> subprocess.Popen[str]:
+def started(plan: Path, cluster: RayCluster, *options: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*BOTYARD, "study", str(plan), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=plan.parent
+        [*BOTYARD, "study", str(plan), "--ray", cluster.address, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, cwd=plan.parent, env={**os.environ, **(env or cluster.env)},
     )  # fmt: skip
 
 
 @pytest.mark.peer
 @pytest.mark.xdist_group("ray")
 def test_ctrl_c_keeps_what_has_ended_and_resuming_does_the_rest(cluster: RayCluster, tmp_path: Path) -> None:
-    plan = write_lab(tmp_path, "study: 1\nrun: lab:drive\nseeds: 6\nfiles: [helper.py]\n", SLOW)
-    process = started(plan, "--ray", cluster.address)
+    plan = write_lab(tmp_path, "study: 1\nrun: lab:drive\nseeds: 6\n", SLOW)
+    process = started(plan, cluster)
     folder = Folder(tmp_path / "plan-results")
     try:
         wait(lambda: len(folder.rows()) == 3 and len(calls(tmp_path)) == 5)
@@ -162,7 +164,7 @@ def test_ctrl_c_keeps_what_has_ended_and_resuming_does_the_rest(cluster: RayClus
     assert len(folder.rows()) == 3
     wait(lambda: not any(is_running(int(pid)) for pid, _ in calls(tmp_path)))
     (tmp_path / "go").touch()
-    process = started(plan, "--ray", cluster.address, "--resume", "-n", "1")
+    process = started(plan, cluster, "--resume", "-n", "1")
     try:
         out, err = process.communicate(timeout=PATIENCE)
     finally:
@@ -175,9 +177,29 @@ def test_ctrl_c_keeps_what_has_ended_and_resuming_does_the_rest(cluster: RayClus
 
 @pytest.mark.peer
 @pytest.mark.xdist_group("ray")
+def test_who_has_no_token_runs_nothing(cluster: RayCluster, tmp_path: Path) -> None:
+    """Ray's ports listen on all addresses of the computer."""
+    plan = write_lab(tmp_path, "study: 1\nrun: lab:drive\n", SLOW)
+    process = started(
+        plan, cluster, env={"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64, "RAY_NUM_REDIS_GET_RETRIES": "2"}
+    )
+    try:
+        _, err = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 255
+    assert "or asks for a token (RAY_AUTH_MODE=token and RAY_AUTH_TOKEN" in err
+    assert calls(tmp_path) == []
+
+
+@pytest.mark.peer
+@pytest.mark.xdist_group("ray")
 def test_what_a_node_cannot_load_ends_the_study(cluster: RayCluster, tmp_path: Path) -> None:
-    plan = write_lab(tmp_path, "study: 1\nrun: lab.py:drive\n", SLOW)
-    process = started(plan, "--ray", cluster.address)
+    """Here: a module whose name is computed, so that it is not sent."""
+    lab = SLOW.replace("import helper", "import importlib; helper = importlib.import_module('help' + 'er')")
+    plan = write_lab(tmp_path, "study: 1\nrun: lab.py:drive\n", lab)
+    process = started(plan, cluster)
     try:
         _, err = process.communicate(timeout=PATIENCE)
     finally:
@@ -199,7 +221,7 @@ def test_the_table_is_that_of_one_computer_also_when_a_node_is_killed(cluster: R
     expected = study.write_table().read_bytes()
     plan = write_lab(remote, PLAN, LAB.replace("CALLS", str(local / "calls")))
     (local / "calls").unlink()
-    process = started(plan, "--ray", cluster.address)
+    process = started(plan, cluster)
     folder = Folder(remote / "plan-results")
     try:
         wait(lambda: len(folder.rows()) >= 6)
@@ -231,7 +253,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "study"
 
 
 def test_the_files_for_kubernetes_and_slurm_are_whole() -> None:
-    """Nobody has run them there: they can be read, belong together, and their command lines are botyard's."""
+    """They can be read, belong together, ask for tokens, and their command lines are botyard's."""
     claim, job = yaml.safe_load_all((EXAMPLES / "rayjob.yaml").read_text("utf-8"))
     kustomization = yaml.safe_load((EXAMPLES / "kustomization.yaml").read_text("utf-8"))
     assert [(EXAMPLES / name).is_file() for name in kustomization["resources"]] == [True]
@@ -245,7 +267,9 @@ def test_the_files_for_kubernetes_and_slurm_are_whole() -> None:
     mounts = {mount["name"]: mount["mountPath"] for mount in head["containers"][0]["volumeMounts"]}
     script = (EXAMPLES / "slurm.sh").read_text("utf-8")
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
-    (line,) = re.findall(r"^ +botyard study (.*)$", script, re.MULTILINE)
+    (line,) = re.findall(r"^botyard study (.*)$", script, re.MULTILINE)
+    assert "RAY_AUTH_MODE=token" in script
+    assert job["spec"]["rayClusterSpec"]["authOptions"] == {"mode": "token"}
     entry = job["spec"]["entrypoint"].removeprefix("botyard study ")
     for text, address in ((line, "$address"), (entry, "auto")):
         parameters = run.make_context("run", shlex.split(text)).params
@@ -270,16 +294,18 @@ def test_only_files_that_the_plan_names_are_sent(tmp_path: Path, monkeypatch: py
         "data/2.bin",
         "run.sh",
         "beside.py",
+        "own/beneath.py",
     ):
         path = tmp_path / "plan" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(MAP if name == "lab.yaml" else "", "utf-8")
     (tmp_path / "plan" / "run.sh").chmod(0o755)
+    (tmp_path / "plan" / "pack/sub/lab.py").write_text("import own.beneath\n", "utf-8")
     (tmp_path / "outside.yaml").write_text(MAP, "utf-8")
     plan = tmp_path / "plan" / "plan.yaml"
     text = "study: 1\nrun: pack.sub.lab:f\nmap: $m\nrobots: {a: $p}\ngrid: {m: [lab.yaml, office], p: [data/1.bin, p3dx]}\n"
     plan.write_text(text + "files: [a.csv, run.sh]\n", "utf-8")
-    expected = ["a.csv", "data/1.bin", "lab.yaml", "pack/__init__.py", "pack/sub/lab.py", "run.sh"]
+    expected = ["a.csv", "data/1.bin", "lab.yaml", "own/beneath.py", "pack/__init__.py", "pack/sub/lab.py", "run.sh"]
     copied = copy_files(read_plan(plan), tmp_path / "copy")
     assert [str(path) for path in copied] == expected
     assert (
@@ -290,7 +316,7 @@ def test_only_files_that_the_plan_names_are_sent(tmp_path: Path, monkeypatch: py
     with pytest.raises(CommandLineError, match=r"\.\./outside\.yaml lies outside of the plan's folder"):
         copy_files(read_plan(plan), tmp_path / "other")
     plan.write_text(text.replace("office", str(tmp_path / "outside.yaml")), "utf-8")
-    assert len(copy_files(read_plan(plan), tmp_path / "other")) == 4
+    assert len(copy_files(read_plan(plan), tmp_path / "other")) == 5
     monkeypatch.setattr(sending, "MAX_SENT_BYTES", 10)
     with pytest.raises(CommandLineError, match=r"expected files of at most 0 MiB .* found more with lab\.yaml"):
         copy_files(read_plan(plan), tmp_path / "more")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.errors import PlanError
+from botyard.studies.imports import imported_files
 from botyard.studies.keys import runs_of
 from botyard.studies.plan import Plan, RangeKeys, SampleKeys, read_plan
 from botyard.studies.points import samples_of
@@ -120,6 +123,54 @@ def test_a_module_beside_the_plan_is_found(tmp_path: Path) -> None:
     before = runs_of(plan_of(tmp_path, "run: lab:drive"))
     (tmp_path / "lab.py").write_text(LAB + "#")
     assert runs_of(plan_of(tmp_path, "run: lab:drive")) != before
+
+
+TREE = {
+    "lab.py": "import json, yaml, one\nfrom pack.sub import two, VALUE\ndef f():\n    from pack import three\nf()\nimport space.far",
+    "one.py": "import lab\nfrom os import path\ntry:\n    import nowhere\nexcept ImportError:\n    pass",
+    "pack/__init__.py": "from . import inner",
+    "pack/inner.py": "from .sub.four import *",
+    "pack/three.py": "import pack.sub.two",
+    "pack/sub/__init__.py": "VALUE = 1",
+    "pack/sub/two.py": "from ..three import __name__",
+    "pack/sub/four.py": "",
+    "pack/unused.py": "",
+    "space/far.py": "",
+    "json.py": "raise SystemExit('not this one')",
+    "yaml.py": "raise SystemExit('not this one')",
+    "unused.py": "",
+}
+
+
+def write_tree(folder: Path) -> None:
+    for name, text in TREE.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+
+
+def test_imports_that_are_read_are_those_that_python_makes(tmp_path: Path) -> None:
+    write_tree(tmp_path)
+    code = (
+        "import sys; sys.path.append(sys.argv[1]); import lab\n"
+        "print(*(m.__file__ for m in list(sys.modules.values()) if (getattr(m, '__file__', '') or '').startswith(sys.argv[1])), sep='\\n')"
+    )
+    line = [sys.executable, "-P", "-c", code, str(tmp_path)]
+    made = subprocess.run(line, check=True, capture_output=True, text=True).stdout.split()
+    assert {tmp_path / "lab.py"} | imported_files(tmp_path / "lab.py", tmp_path) == set(map(Path, made))
+    assert len(made) == 9
+    (tmp_path / "lab.py").write_text("from .. import lab\nimport one", "utf-8")  # beyond the folder: Python refuses
+    (tmp_path / "one.py").write_text("import unused\nthis is no Python", "utf-8")
+    assert imported_files(tmp_path / "lab.py", tmp_path) == {tmp_path / "one.py"}
+
+
+@pytest.mark.parametrize("run", ["lab.py:drive", "lab:drive"])
+def test_a_key_changes_with_the_modules_that_are_imported(tmp_path: Path, run: str) -> None:
+    write_tree(tmp_path)
+    before = runs_of(plan_of(tmp_path, f"run: {run}"))
+    (tmp_path / "unused.py").write_text("other", "utf-8")
+    assert runs_of(plan_of(tmp_path, f"run: {run}")) == before
+    (tmp_path / "pack/sub/four.py").write_text("A = 2", "utf-8")
+    assert runs_of(plan_of(tmp_path, f"run: {run}")) != before
 
 
 @pytest.mark.parametrize("method", ["random", "sobol"])

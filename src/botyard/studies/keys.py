@@ -1,8 +1,9 @@
 """The key of a run: a hash of all that its result depends on, as far as that can be known beforehand.
 
 That is: the values of its parameters, its seed, what the plan says of a run, the limit of simulated time, the version of botyard, and the
-contents of the files that it names: the map, the function's module, controllers, programs, tasks, and those under ``files``. What these
-read in their turn is not known; ``files`` is the place for it.
+contents of the files that it names: the map, the function's module, controllers, programs, tasks, and those under ``files``; with Python
+files the modules beside them that they import (`botyard.studies.imports`). What these read in their turn is not known; ``files`` is the
+place for it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import msgspec
 from botyard.codeload import SEPARATOR, is_code
 from botyard.errors import MapError, PlanError
 from botyard.formats.registry import find_map
+from botyard.studies.imports import imported_files
 from botyard.studies.plan import SEED, Plan
 from botyard.studies.points import points_of
 from botyard.studies.setups import filled, names_in, strings_of
@@ -102,6 +104,7 @@ class _Files:
         self._map = plan.setup.get("map")
         self._found: dict[str, bytes] = {}
         self._contents: dict[Path, bytes] = {}
+        self._codes: dict[tuple[Path, Path], bytes] = {}
         self.named: set[Path] = set()
         """Files that were found by their paths, or as modules beside the plan."""
         self.fixed = [self._digest(filled(text, {}), text == self._map) for text in texts if not names_in(text)]
@@ -124,33 +127,53 @@ class _Files:
         path = self._folder / name
         if not path.is_file():
             raise PlanError(f'files: there is no file "{name}"', self._folder)
-        self.named.add(path)
-        return self._content(path).hex()
+        return self._named(path, path.parent).hex()
 
     def _digest(self, text: str, is_map: bool) -> bytes:
         """Digest of the file that a text names; empty: it names none."""
         found = self._found.get(text)
         if found is None:
-            path = self._path(text, is_map)
-            found = self._found[text] = self._content(path) if path is not None else b""
+            path, folder = self._path(text, is_map)
+            if path is None:
+                found = b""
+            elif folder is None:
+                found = self._content(path)
+            else:
+                found = self._named(path, folder)
+            self._found[text] = found
         return found
 
-    def _path(self, text: str, is_map: bool) -> Path | None:
+    def _path(self, text: str, is_map: bool) -> tuple[Path | None, Path | None]:
+        """The file that a text names; with the folder that its imports are looked for in, if it is not of an installed package."""
         where = text.rpartition(SEPARATOR)[0] if is_code(text) else text
         try:
-            if where and (self._folder / where).is_file():
-                self.named.add(self._folder / where)
-                return self._folder / where
+            path = self._folder / where
+            if where and path.is_file():
+                return path, path.parent
             if where is not text and not where.endswith(".py"):
                 module = module_file(where, self._folder)
-                if module is not None and module.is_relative_to(self._folder):
-                    self.named.add(module)
-                return module
+                is_own = module is not None and module.is_relative_to(self._folder)
+                return module, self._folder if is_own else None
             if is_map:
-                return find_map(text)
+                return find_map(text), None
         except (OSError, ValueError, MapError):
             pass
-        return None
+        return None, None
+
+    def _named(self, path: Path, folder: Path) -> bytes:
+        """Digest of a file that the plan names; of Python with the modules that it imports from a folder."""
+        self.named.add(path)
+        if path.suffix != ".py":
+            return self._content(path)
+        found = self._codes.get((path, folder))
+        if found is None:
+            digest = hashlib.sha256(content := self._content(path))
+            imported = sorted(imported_files(path, folder))
+            for one in imported:
+                digest.update(_encode([one.relative_to(folder).as_posix(), self._content(one).hex()]))
+            self.named.update(imported)
+            found = self._codes[path, folder] = digest.digest() if imported else content
+        return found
 
     def _content(self, path: Path) -> bytes:
         path = path.resolve()

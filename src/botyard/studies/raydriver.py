@@ -65,6 +65,10 @@ MAX_START_LOSSES: Final = 1000
 """Tasks in a row that were lost before they began, after which the study ends."""
 DRAIN_S: Final = 0.5
 """Time in which a study that is interrupted takes what has come."""
+NO_CLUSTER: Final = (
+    "it has another Ray, or asks for a token (RAY_AUTH_MODE=token and RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH)"
+)
+"""Why Ray does not come to an agreement with who answers at an address; its own errors do not tell."""
 END_GRACE_S: Final = 5.0
 """It has so much time to end when nobody else is there to kill it."""
 
@@ -158,7 +162,7 @@ class _Driver:
                 log_to_driver=False, configure_logging=False,
             )  # fmt: skip
         except (ConnectionError, ValueError, RuntimeError, OSError) as error:
-            raise CommandLineError(f"--ray {self._job.address}: {_first_line(error)}") from None
+            raise CommandLineError(f"--ray {self._job.address}: {_first_line(error)}; {NO_CLUSTER}") from None
         signal.signal(signal.SIGTERM, _stop)  # Ray has put its own there
         from botyard.studies.raytask import carry_out_group
 
