@@ -13,6 +13,7 @@ from rosbags.rosbag2 import Writer as Writer2
 from rosbags.typesys import Stores, get_typestore
 
 import botyard.recording
+from botyard.calibration import calibrate
 from botyard.calibration.choice import Choice
 from botyard.calibration.log import Log
 from botyard.calibration.readers import read_log, read_truth
@@ -71,6 +72,19 @@ def same(a: Log, b: Log, tolerance: float = 1e-9, *, truth: bool = True) -> None
         assert len(log.commands)
     now = [log.commands.values[np.searchsorted(log.commands.time, at) - 1] for log in (a, b)]
     assert now[0] == pytest.approx(now[1], abs=tolerance)
+
+
+def test_a_recording_that_is_cut_short_says_so(recording: Path, tmp_path: Path) -> None:
+    """What is whole is used, and a note says that it is not all."""
+    data, path = recording.read_bytes(), tmp_path / "cut.mcap"
+    path.write_bytes(data[:-100])
+    log = read_log(path, SPEC)
+    assert "cut short" in log.problems[0]
+    assert not read_log(recording, SPEC).problems
+    assert any("cut.mcap: it was cut short" in note for note in calibrate([log], SPEC, hold_out=False).notes)
+    path.write_bytes(data[:600])
+    with pytest.raises(FormatError, match="expected a robot, found none: it was cut short"):
+        read_log(path, SPEC)
 
 
 def test_the_table_that_export_writes(recording: Path, tmp_path: Path) -> None:
@@ -243,9 +257,18 @@ def test_units_of_columns_and_wheels(tmp_path: Path) -> None:
         ("time,x,x [mm],heading\n", r'a\.csv:1: expected one column "x", found two'),
         (
             "time,odom x,odom y\n1,2,3\n",
-            r'a\.csv:1: expected columns "odom x" and "odom heading", found odom x, odom y',
+            r'a\.csv:1: expected the columns "odom x", "odom y", "odom heading", found "odom x", "odom y" alone',
         ),
         ("", r"a\.csv:1: expected a column"),
+        ("time,x,y\n0,0,0\n", r'expected the columns "x", "y", "heading", found "x", "y" alone'),
+        (
+            "time,x,y,heading\n0,0,0,0\n1,1e300,0,0\n",
+            r"a\.csv: true poses: expected numbers within ±1e\+07, found 1e\+300 at 1\.000 s",
+        ),
+        (
+            "time;x;y;heading\n0;0;0;0\n1,5;2,5;1.000,5;0\n",
+            r'a\.csv:3: column "y": expected a number, found "1\.000\.5"',
+        ),
         ("time,x,y,heading\n0,0,0,0\n", r"expected at least two true poses \(columns time, x, y, heading\), found 1"),
     ],
 )
@@ -254,6 +277,18 @@ def test_bad_tables_say_where(text: str, words: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises((FormatError, CalibrationError), match=words):
         read_truth(path, SPEC)
+
+
+@pytest.mark.parametrize("separator", [";", "\t", ","])
+def test_separators_of_tables(separator: str, tmp_path: Path) -> None:
+    """Where it is not the comma, the decimal point may be one."""
+    path = tmp_path / "a.csv"
+    rows = ["timestamp", "x [mm]", "y", "heading"], ["0,5", "1500", "-2.25", "1e-1"], ["1.5", "0", "0", "0"]
+    text = "\n".join(separator.join(row) for row in rows)
+    path.write_text(text.replace("0,5", "0.5") if separator == "," else text)
+    truth = read_truth(path, SPEC)
+    assert truth.time.tolist() == [0.5, 1.5]
+    assert truth.values[0] == pytest.approx([1.5, -2.25, 0.1])
 
 
 @pytest.mark.parametrize("name", ["a.bag", "a.db3", "a.mcap", "a.jsonl", "a.csv"])

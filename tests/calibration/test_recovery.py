@@ -43,6 +43,35 @@ def test_intervals_are_no_wider_than_they_must_be() -> None:
     assert widths["range_bias"] < 0.003
 
 
+@pytest.mark.parametrize("factor", [1000.0, 0.01])
+def test_odometry_in_other_units_is_refused(factor: float) -> None:
+    """With wild true poses, too, which are left out otherwise."""
+    one = twenty()[0]
+    values = one.log.odometry.values * [factor, factor, 1.0]
+    log = replace(one.log, odometry=replace(one.log.odometry, values=values), scans=None)
+    wild = one.truth.values.copy()
+    wild[100:1000:100, 0] += 500.0
+    truth = replace(one.truth, values=wild)
+    with pytest.raises(CalibrationError, match="their units differ"):
+        calibrate([log], BASE, truths=[truth], hold_out=False)
+    assert calibrate([replace(one.log, scans=None)], BASE, truths=[truth], hold_out=False).value("left scale").is_told
+
+
+def test_a_log_that_is_given_twice_is_refused() -> None:
+    one = twenty()[0]
+    with pytest.raises(CalibrationError, match="are the same log"):
+        calibrate([one.log, one.log], BASE, truths=[one.truth] * 2)
+
+
+def test_wild_numbers_are_refused() -> None:
+    one = twenty()[0]
+    values = one.log.velocities.values.copy()
+    values[50, 0] = -1e300
+    log = replace(one.log, velocities=replace(one.log.velocities, values=values))
+    with pytest.raises(CalibrationError, match=r"velocities: expected numbers within ±1e\+07, found -1e\+300 at"):
+        calibrate([log], BASE, truths=[one.truth], hold_out=False)
+
+
 def test_unequal_wheels_and_their_separation() -> None:
     """UMBmark's errors, which simulated odometry does not have: it is changed in the log."""
     nominal = 2.0 * BASE.pioneer.half_track
@@ -140,8 +169,9 @@ def test_what_was_held_out_is_predicted_better() -> None:
     assert len(found.held_out) == 4
     for error in found.held_out:
         assert error.after < error.before, error
-    twice = calibrate([one.log, one.log], BASE, truths=[one.truth, one.truth])
-    assert len(twice.held_out) == 4
+    begin, end = one.log.span
+    halves = [one.log.part(*times) for times in ((begin, 0.5 * end), (0.5 * end, end))]
+    assert len(calibrate(halves, BASE, truths=[one.truth, one.truth]).held_out) == 4
 
 
 def test_logs_that_do_not_hold_enough_are_refused() -> None:

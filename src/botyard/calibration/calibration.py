@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -157,10 +158,11 @@ def calibrate(
     Raises
     ------
     CalibrationError
-        The logs do not hold what is needed; the map does not fit the scans from which the truth is to come.
+        The logs do not hold what is needed, or one is given twice; the map does not fit the scans from which the truth is to come.
     """
-    notes: list[str] = []
     logs = [log.checked() for log in logs]
+    _check_different(logs)
+    notes = [f"{log.source}: {problem}" for log in logs for problem in log.problems]
     matchers = [_matcher(log, spec, scene) for log in logs]
     prepared = [
         _prepare(
@@ -197,6 +199,14 @@ def calibrate(
         lines,
     )
     return replace(found, notes=(*notes, *_untold(found)))
+
+
+def _check_different(logs: Sequence[Log]) -> None:
+    """Refuse a log that is given twice: intervals would be narrower than what is known."""
+    for one, other in itertools.combinations(logs, 2):
+        a, b = one.odometry, other.odometry
+        if np.array_equal(a.time, b.time) and np.array_equal(a.values, b.values):
+            raise CalibrationError(f"{one.source} and {other.source} are the same log: give it once")
 
 
 def _matcher(log: Log, spec: RobotSpec, scene: Scene | None) -> Matcher | None:

@@ -32,6 +32,10 @@ MIN_TURN_RAD: Final = 0.1
 """Ways that are shorter, or turn by less, tell nothing of drift on each m, or for each turn."""
 MAX_SCANS: Final = 200
 PERCENTILE: Final = 95.0
+ROUNDING_S: Final = 1e-9
+"""Smaller differences of periods are those of rounding."""
+LEAST_BIN: Final = 1e-3
+"""What histograms show beyond the least and the greatest value, m or s."""
 GROUPS: Final = ("drift", "scans", "timing")
 HEADS: Final = ("quantity", "unit", "real", "simulated", "alike")
 
@@ -183,7 +187,7 @@ def compare(
 def measure(log: Log, spec: RobotSpec, scene: Scene | None, start: Pose | None, step: float) -> Measured:
     """What one log tells."""
     found: dict[tuple[str, str, str], Interval] = {}
-    notes: list[str] = []
+    notes = list(log.problems)
     residuals: F8 = np.zeros(0)
     truth = log.truth
     if scene is not None and log.scans is not None and len(log.scans) and spec.lasers:
@@ -290,6 +294,7 @@ def _timing(log: Log) -> dict[tuple[str, str, str], Interval]:
         middle = float(np.median(periods))
         rate = (len(times) - 1) / float(times[-1] - times[0])
         jitter = float(np.percentile(np.abs(periods - middle), PERCENTILE))
+        jitter = jitter if jitter > ROUNDING_S else 0.0
         found["timing", f"rate of {name}", "Hz"] = Interval(rate, math.nan, math.nan, len(times))
         found["timing", f"jitter of {name} (95 % of periods)", "s"] = Interval(jitter, math.nan, math.nan, len(times))
     return found
@@ -329,7 +334,8 @@ def _figures(found: Comparison) -> Sequence[tuple[str, Any]]:
             continue
         figure = Figure(figsize=(6.4, 3.2), layout="constrained")
         axes = figure.subplots()
-        bins = np.histogram_bin_edges(np.concatenate(arrays), 60)
+        every = np.concatenate(arrays)  # where all are the same but for rounding, that is not what is shown
+        bins = np.histogram_bin_edges(every, 60, (float(every.min()) - LEAST_BIN, float(every.max()) + LEAST_BIN))
         for name, values in zip(("real", "simulated"), arrays, strict=True):
             axes.hist(values, bins.tolist(), histtype="step", density=True, label=name)
         axes.set_xlabel(label)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botyard.calibration.planar import F8, interpolated
 from botyard.errors import CalibrationError
+
+MAX_SIZE: Final = 1e7
+"""Greatest coordinate, heading and velocity of a log, m, rad, m/s, rad/s."""
 
 
 def _no_times() -> F8:
@@ -47,6 +51,15 @@ class Series:
         time, values = time[order], values[order]
         last = np.append(np.diff(time) > 0.0, True) if len(time) else np.zeros(0, bool)
         return cls(time[last], values[last])
+
+    def check_sizes(self, what: str) -> None:
+        """Raise CalibrationError if numbers are beyond `MAX_SIZE`: of wild ones, sums and squares are none."""
+        wild = np.flatnonzero((np.abs(self.values) > MAX_SIZE).any(axis=1))
+        if len(wild):
+            found, at = self.values[wild[0]], float(self.time[wild[0]])
+            raise CalibrationError(
+                f"{what}: expected numbers within ±{MAX_SIZE:g}, found {found[np.abs(found).argmax()]:g} at {at:.3f} s"
+            )
 
     def between(self, begin: float, end: float) -> Series:
         """The rows of these times."""
@@ -121,6 +134,8 @@ class Log:
         True poses; empty: the file has none.
     has_exact_clock : bool
         Whether the true poses have the clock of the odometry.
+    problems : tuple of str
+        What of the file could not be read: it is damaged, or cut short.
     """
 
     source: str
@@ -131,6 +146,7 @@ class Log:
     scans: ScanSeries | None = None
     truth: Series = field(default_factory=Series)
     has_exact_clock: bool = False
+    problems: tuple[str, ...] = ()
 
     def checked(self) -> Log:
         """The log itself.
@@ -138,10 +154,14 @@ class Log:
         Raises
         ------
         CalibrationError
-            It has no odometry.
+            It has no odometry, or numbers that are too large.
         """
         if len(self.odometry) < 2:
             raise CalibrationError(f"{self.source}: expected odometry, found {len(self.odometry)} poses of it")
+        for what, rows in (
+            ("odometry", self.odometry), ("velocities", self.velocities), ("commands", self.commands), ("true poses", self.truth),
+        ):  # fmt: skip
+            rows.check_sizes(f"{self.source}: {what}")
         return self
 
     @property

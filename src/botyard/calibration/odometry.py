@@ -38,6 +38,9 @@ MAX_VARIANCE_SPREAD: Final = 0.35
 """A random part is told if the standard deviation of its logarithm is below this."""
 USUAL_VARIANCES: Final = np.array([1e-4, 1e-4, 4e-6, 4e-6])
 """Variances that are usual: of ε forward and turning (1 %), of measured places (2 mm) and headings (2 mrad)."""
+OTHER_UNITS: Final = 30.0
+LEAST_WAY_M: Final = 0.1
+"""Where ways by odometry or by the true poses are longer than this, and so many times the other ones, units are wrong."""
 ROUNDS: Final = 3
 """Times that systematic part and covariance are estimated in turn."""
 
@@ -190,6 +193,8 @@ def fit_odometry(
     count = sum(len(one.knots) - 1 for one in ways)
     if count < MIN_WAYS:
         raise CalibrationError(f"expected at least {MIN_WAYS} ways between true poses, found {count}")
+    for log, one, offset in zip(logs, ways, offsets, strict=True):
+        _check_scale(log, one, offset)
     nominal = 2.0 * spec.pioneer.half_track
     problem = _Problem(ways, offsets, clocks, nominal)
     values = np.array([one.start for one in problem.parameters])
@@ -221,6 +226,24 @@ def fit_odometry(
     deviation = np.sqrt(variances)
     found = _values(fit, deviation, logs_covariance, spec, nominal)
     return OdometryFit(fit, found, problem.matrix(fit.values), deviation, rms, len(rows), outliers)
+
+
+def _check_scale(log: Log, ways: Ways, offset: float) -> None:
+    """Refuse odometry in other units than the true poses: no robot errs so much.
+
+    Upper quartiles are compared: a few wild poses, and stops, do not count.
+    """
+    places = np.stack([np.interp(ways.knots + offset, ways.time, ways.path[:, k]) for k in (0, 1)], axis=1)
+    gone, true_way = (
+        float(np.percentile(np.sqrt((steps * steps).sum(axis=1)), 75.0))
+        for steps in (np.diff(places, axis=0), np.diff(ways.truth[:, :2], axis=0))
+    )
+    least, most = sorted((gone, true_way))
+    if most > LEAST_WAY_M and 0.0 < least * OTHER_UNITS < most:
+        raise CalibrationError(
+            f"{log.source}: expected ways of about the same length by odometry and by the true poses, found {gone:.4g} m and "
+            f"{true_way:.4g} m in the same time: their units differ"
+        )
 
 
 def _values(fit: Fit, deviation: F8, spread: F8, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:

@@ -15,6 +15,7 @@ from botyard.calibration.tables import read_csv
 from botyard.errors import ArgumentError, CalibrationError, FormatError
 from botyard.formats.budget import Budget
 from botyard.model.robot import RobotSpec
+from botyard.names import shown
 from botyard.recording.arrays import load
 from botyard.recording.mcap import MAGIC
 from botyard.recording.reader import Reader
@@ -67,6 +68,8 @@ def _is_recording(path: Path, budget: Budget) -> bool:
 
 def _of_recording(path: Path, choice: Choice, budget: Budget) -> Log:
     run = load(path, budget=budget)
+    if not run.robots and run.problems:
+        raise FormatError(f"expected a robot, found none: {'; '.join(map(shown, run.problems[:3]))}", path)
     name = one_of(run.robots, choice.robot, "robots", path, "--of")
     row = run.robots.index(name)
     scans = None
@@ -95,6 +98,7 @@ def _of_recording(path: Path, choice: Choice, budget: Budget) -> Log:
         scans=scans,
         truth=Series.of(run.time, run.poses[:, row]),
         has_exact_clock=True,
+        problems=tuple(run.problems),
     )
 
 
@@ -113,6 +117,7 @@ def read_truth(path: Path, spec: RobotSpec, choice: Choice = WHOLE, budget: Budg
         raise CalibrationError(
             f"{path}: expected at least two true poses (columns time, x, y, heading), found {len(truth)}"
         )
+    truth.check_sizes(f"{path}: true poses")
     return truth
 
 

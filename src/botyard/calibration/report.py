@@ -58,7 +58,7 @@ def _page(found: Calibration) -> str:
     if found.notes:
         parts += ["<h2>What to know</h2><ul>", *(f"<li>{escaped(note, 1000)}</li>" for note in found.notes), "</ul>"]
     for name, fit in found.groups:
-        parts += [f"<h2>{name.capitalize()}</h2>", plain_table(HEADS, value_rows(fit.values))]
+        parts += [f"<h2>{name.capitalize()}</h2>", plain_table(HEADS, value_rows(fit.values), is_last_text=True)]
         if isinstance(fit, ReflectorFit):
             parts.append(f"<p>{fit.returned} of {fit.beams} beams on reflectors were returned as such.</p>")
         elif isinstance(fit, RangeFit):

@@ -34,7 +34,15 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "command vx": "m/s", "command vy": "m/s", "command yaw rate": "rad/s",
 }  # fmt: skip
 """Columns that are read, and their unit if none is. Those of true poses are ``x``, ``y``, ``heading``, as `botyard export` has them."""
-_WORDS: Final[Mapping[str, str]] = {"yaw": "heading", "theta": "heading", "th": "heading", "t": "time"}
+_WORDS: Final[Mapping[str, str]] = {
+    "yaw": "heading",
+    "theta": "heading",
+    "th": "heading",
+    "t": "time",
+    "timestamp": "time",
+    "stamp": "time",
+}
+_SEPARATORS: Final = ",;\t"
 _HEADER: Final = re.compile(r"^\s*(.*?)\s*(?:[\[(]([^\])]*)[\])])?\s*$")
 
 
@@ -65,6 +73,8 @@ def _columns_of(header: list[str], path: Path) -> dict[str, tuple[int, float]]:
 def read_csv(path: Path, spec: RobotSpec, choice: Choice, budget: Budget) -> Log:
     """Read a table with a header; columns that are not known are passed over, empty cells are values that are missing.
 
+    Cells are apart by what the header has most of: commas, semicolons or tabs. Where it is not the comma, that may be the decimal point.
+
     Raises
     ------
     FormatError
@@ -72,7 +82,9 @@ def read_csv(path: Path, spec: RobotSpec, choice: Choice, budget: Budget) -> Log
     """
     data = read_bytes(path, Meter(budget, str(path), FormatError), FormatError)
     try:
-        rows = csv.reader(data.decode("utf-8-sig").splitlines())
+        lines = data.decode("utf-8-sig").splitlines()
+        separator = max(_SEPARATORS, key=lines[0].count) if lines else ","
+        rows = csv.reader(lines, delimiter=separator)
         header = next(rows, [])
         columns = _columns_of(header, path)
         names = [text.strip().lower() for text in header]
@@ -85,7 +97,10 @@ def read_csv(path: Path, spec: RobotSpec, choice: Choice, budget: Budget) -> Log
             meter.add("cells", len(columns), rows.line_num)
             if len(row) < len(header):
                 raise FormatError(f"expected {len(header)} values, found {len(row)}", path, rows.line_num)
-            values = [_number(row[place], size, header[place], path, rows.line_num) for place, size in columns.values()]
+            cells = row if separator == "," else [cell.replace(",", ".") for cell in row]
+            values = [
+                _number(cells[place], size, header[place], path, rows.line_num) for place, size in columns.values()
+            ]
             robots.setdefault("" if robot is None else row[robot], []).append(values)
     except UnicodeDecodeError as error:
         raise FormatError(f"cannot be read: {error}", path) from None
@@ -113,7 +128,8 @@ def _of_columns(table: Mapping[str, F8], path: Path, name: str, spec: RobotSpec)
         if not has:
             return Series()
         if names[0] not in has or names[2] not in has:
-            raise FormatError(f'expected columns "{names[0]}" and "{names[2]}", found {", ".join(has)}', path, 1)
+            listed, found = ", ".join(f'"{one}"' for one in names), ", ".join(f'"{one}"' for one in has)
+            raise FormatError(f"expected the columns {listed}, found {found} alone", path, 1)
         none = np.zeros(len(time))
         return Series.of(time, np.stack([table.get(one, none) for one in names], axis=1))
 

@@ -16,6 +16,7 @@ MAX_NAME: Final = 80
 _STYLE: Final = """body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:75em;padding:0 1em;color:#222}
 table{border-collapse:collapse;margin:1em 0;display:block;overflow-x:auto}
 td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}
+.w td,.w th{white-space:normal}.w span{white-space:nowrap}
 th{border-bottom:2px solid #888}td.t,th.t{text-align:left}img{max-width:100%;margin:.5em}.i{color:#777;font-size:85%}"""
 
 
@@ -34,16 +35,25 @@ def escaped(text: str, limit: int = MAX_NAME) -> str:
     return html.escape(shown(text, limit))
 
 
-def plain_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int = 1, limit: int = 300) -> str:
-    """A table of texts; the first `texts` columns are aligned to the left."""
+def plain_table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int = 1, limit: int = 300, is_last_text: bool = False
+) -> str:
+    """A table of texts, which wraps where the page is narrow, but not within intervals.
+
+    The first `texts` columns, and the last one if it is a text, are aligned to the left.
+    """
 
     def row(cells: Sequence[str], tag: str) -> str:
-        found = "".join(
-            f"<{tag}{' class=t' if n < texts else ''}>{escaped(cell, limit)}</{tag}>" for n, cell in enumerate(cells)
-        )
-        return f"<tr>{found}</tr>"
+        found = []
+        for n, cell in enumerate(cells):
+            if n < texts or (is_last_text and n == len(cells) - 1):
+                found.append(f"<{tag} class=t>{escaped(cell, limit)}</{tag}>")
+            else:  # a number and its interval: two lines, if need be
+                parts = escaped(cell, limit).replace(" (", "</span> <span>(")
+                found.append(f"<{tag}><span>{parts}</span></{tag}>")
+        return f"<tr>{''.join(found)}</tr>"
 
-    return f"<table>{row(heads, 'th')}{''.join(row(cells, 'td') for cells in rows)}</table>"
+    return f"<table class=w>{row(heads, 'th')}{''.join(row(cells, 'td') for cells in rows)}</table>"
 
 
 def image(figure: Any, name: str) -> str:
