@@ -202,7 +202,7 @@ def _resimulate(path: str, budget: Budget) -> int:
         return ExitCode.PEER
     click.echo(
         f"equal: {proof.steps} steps, {proof.changes} changes; {proof.digests} digests, {proof.states} states "
-        f"and poses of {proof.checks} steps compared "
+        f"and all columns of {proof.checks} steps compared "
         f"(tick {proof.begin} to {proof.end}, {time.monotonic() - began:.1f} s)"
     )
     return 0

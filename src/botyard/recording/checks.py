@@ -1,36 +1,136 @@
-"""Checks of the poses of every step, by which it is found out exactly where a run that is done again begins to differ.
+"""Checks of all columns of the state after every step, by which it is found out where a run that is done again begins to differ.
 
-States are recorded once a second, because they are large. A check of a step has eight bytes for each axis and one for each body, and yet
-the first difference can be told from it: a byte that differs names the body, and if only one body differs, the sums tell its recorded pose.
+States are recorded once a second, because they are large. A check of a step has sums over *cells*, groups of the words of the columns: each
+word belongs to one cell, half of them to the first two or three, a quarter to as many others, and so on. Where a run differs, some cells
+do, and wherever a single word of a cell differs, the sums tell which one, and what was recorded. So it is for all values while few differ,
+and when many do, for some of them: nearly always at least one (the idea of an L0 sampler: Cormode and Firmani, "A unifying framework for
+l0-sampling algorithms", 2014).
+
+The words are those of `botyard.recording.comparing.Columns.copy`.
 
 Layout of a message (little-endian): uint64 tick of its first step; uint32 steps from one to the next, uint32 number of steps, uint32 number
-of bodies; for each step three uint64, the sums of the 64-bit patterns of x, y and heading over all bodies; for each step and body, in the
-order of the rows, a byte: a hash of the patterns of its pose. Sums and products are those of uint64, modulo 2⁶⁴.
+of bytes of the columns; for each cell and step a uint64, the sum of the words; for each cell and step three bytes, the sum of their hashes.
+Sums and products are modulo 2⁶⁴, and modulo 2²⁴ those of hashes. `Cells` says which word belongs to which cell, and has the hash.
 """
 
 from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botyard.errors import RecordingError
+from botyard.recording.comparing import WORD, Difference, Layout, differences_of_columns
 
 SHORTEST_US: Final = 10_000
 """Least simulated time from one check to the next, µs: of shorter steps, some are left out."""
-MAX_KEPT_BYTES: Final = 64 << 20
-"""Poses of a run that is done again are kept until their checks are read, at most so many bytes: of older ones no difference is told."""
+MAX_KEPT_BYTES: Final = 256 << 20
+"""States of a run that is done again are kept until their checks are read, at most so many bytes: of older ones no difference is told."""
+FEW_WORDS: Final = 1024
+"""With fewer words than that there are three cells of each size, else two."""
 _HEAD: Final = struct.Struct("<QIII")
-_AXES: Final = 3
-_FACTORS: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
-"""Odd numbers with as many zeros as ones, of which each pattern is multiplied by another one (those of xxHash)."""
-_HALF, _TOP = np.uint64(32), np.uint64(56)
+HASH_BITS: Final = 24
+_PER_CELL: Final = 8 + HASH_BITS // 8
+_ODD: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
+"""Odd numbers with as many zeros as ones (those of xxHash)."""
+_HALF, _LOW = np.uint64(32), np.uint64(2**HASH_BITS - 1)
 
-Poses = NDArray[np.float64]
+Words = NDArray[np.uint64]
+
+
+class Cells:
+    """The cells of columns of a length.
+
+    Parameters
+    ----------
+    count : int
+        Number of words, at least 1.
+
+    Attributes
+    ----------
+    order : (count,) array
+        The words' numbers, cell by cell.
+    begins : (cells,) array
+        Where each cell begins in `order`.
+    """
+
+    def __init__(self, count: int) -> None:
+        number = np.arange(count, dtype=np.uint64)
+        self._salt = (number + _ODD[2]) * _ODD[1]
+        mixed = _mixed(self._salt ^ _ODD[0])
+        # zeros at the end of a random number: none in half of all, one in a quarter, …
+        levels = max(1, count.bit_length() - 1)
+        level = np.full(count, levels - 1)
+        for k in range(levels - 1):
+            level[(level == levels - 1) & ((mixed >> np.uint64(k)) & np.uint64(1) == 1)] = k
+        width = 3 if count < FEW_WORDS else 2
+        cell = width * level + ((mixed >> _HALF) * np.uint64(width) >> _HALF).astype(np.int64)
+        self.order: NDArray[np.intp] = np.argsort(cell, kind="stable")
+        self.begins: NDArray[np.intp] = np.flatnonzero(np.diff(cell[self.order], prepend=-1))
+        self._salt = self._salt[self.order]
+
+    def sums(self, words: Words) -> tuple[Words, NDArray[np.uint32]]:
+        """Sums of each cell over words and over hashes: (steps, count) → (steps, cells) twice."""
+        sorted_words = words[:, self.order]
+        sums = np.add.reduceat(sorted_words, self.begins, axis=1)
+        hashes = np.add.reduceat(_hash(sorted_words, self._salt), self.begins, axis=1)
+        low: NDArray[np.uint32] = (hashes & _LOW).astype(np.uint32)
+        return sums, low
+
+    def recovered(self, cell: int, words: Words, more: np.uint64, more_hash: int) -> tuple[int, np.uint64] | None:
+        """The only word of a cell that was another one, and what it was; None: several were.
+
+        Parameters
+        ----------
+        cell : int
+            The cell.
+        words : (count,) array
+            The words of now.
+        more, more_hash : int
+            The sums of then less those of now.
+        """
+        part = slice(self.begins[cell], self.begins[cell + 1] if cell + 1 < len(self.begins) else None)
+        numbers, salt = self.order[part], self._salt[part]
+        now = words[numbers]
+        then = now + more
+        grown = (_hash(then, salt) - _hash(now, salt)) & _LOW
+        hits = np.flatnonzero((grown == np.uint64(more_hash)) & (then != now))
+        return (int(numbers[hits[0]]), then[hits[0]]) if len(hits) == 1 else None
+
+
+def _mixed(words: Words) -> Words:
+    mixed: Words = words * _ODD[0]
+    mixed ^= mixed >> _HALF
+    mixed *= _ODD[1]
+    mixed ^= mixed >> _HALF
+    return mixed
+
+
+def _hash(words: Words, salt: Words) -> Words:
+    """`HASH_BITS` bits of each word and of its number."""
+    mixed: Words = words + salt
+    mixed ^= mixed >> _HALF  # a product alone would carry the highest bits nowhere
+    mixed *= _ODD[0]
+    mixed ^= mixed >> _HALF
+    mixed *= _ODD[1]
+    mixed >>= np.uint64(64 - HASH_BITS)
+    return mixed
+
+
+@lru_cache(maxsize=4)
+def cells_of(count: int) -> Cells:
+    """The cells of so many words."""
+    return Cells(count)
+
+
+def words_of(columns: bytes) -> Words:
+    """The words of `Columns.copy`, at least one."""
+    return np.frombuffer(columns or bytes(WORD), "<u8").astype(np.uint64, copy=False)
 
 
 class Check(NamedTuple):
@@ -40,15 +140,18 @@ class Check(NamedTuple):
     ----------
     ticks : range
         Of which steps.
-    sums : (steps, 3) uint64
-        Sums of the patterns over all bodies.
-    marks : (steps, bodies) uint8
-        Hashes.
+    size : int
+        Bytes of the columns.
+    sums : (steps, cells) uint64
+        Sums of the words of each cell.
+    hashes : (steps, cells) uint32
+        Sums of their hashes.
     """
 
     ticks: range
-    sums: NDArray[np.uint64]
-    marks: NDArray[np.uint8]
+    size: int
+    sums: Words
+    hashes: NDArray[np.uint32]
 
 
 def every(step_us: int) -> int:
@@ -56,53 +159,44 @@ def every(step_us: int) -> int:
     return max(1, -(-SHORTEST_US // step_us))
 
 
-def sums_of(poses: Poses) -> NDArray[np.uint64]:
-    """Sums of the patterns over all bodies: (…, bodies, 3) → (…, 3)."""
-    sums: NDArray[np.uint64] = _patterns(poses).sum(axis=-2, dtype=np.uint64)
-    return sums
-
-
-def marks_of(poses: Poses) -> NDArray[np.uint8]:
-    """Hashes of poses: (…, bodies, 3) → (…, bodies)."""
-    mixed: NDArray[np.uint64] = (_patterns(poses) * _FACTORS).sum(axis=-1, dtype=np.uint64)
-    mixed ^= mixed >> _HALF
-    mixed *= _FACTORS[0]
-    return (mixed >> _TOP).astype(np.uint8)
-
-
-def _patterns(poses: Poses) -> NDArray[np.uint64]:
-    return np.ascontiguousarray(poses, "<f8").view(np.uint64)
-
-
-def encode(ticks: Sequence[int], poses: Sequence[Poses]) -> Iterator[bytes]:
-    """Messages of poses, (bodies, 3) each; one more wherever bodies have come or gone, or steps are missing."""
+def encode(ticks: Sequence[int], columns: Sequence[bytes]) -> Iterator[bytes]:
+    """Messages of the columns of steps; one more wherever rows have come or gone, or steps are missing."""
     begin, step = 0, 1
     for i in range(1, len(ticks) + 1):
-        if i < len(ticks) and len(poses[i]) == len(poses[begin]):
+        if i < len(ticks) and len(columns[i]) == len(columns[begin]):
             gap = ticks[i] - ticks[i - 1]
             if gap == step or (i == begin + 1 and gap > 0):
                 step = gap
                 continue
-        stack = np.stack(poses[begin:i])
-        head = _HEAD.pack(ticks[begin], step, i - begin, stack.shape[1])
-        yield b"".join((head, sums_of(stack).astype("<u8").tobytes(), marks_of(stack).tobytes()))
+        words = np.stack([words_of(one) for one in columns[begin:i]])
+        sums, hashes = cells_of(words.shape[1]).sums(words)
+        head = _HEAD.pack(ticks[begin], step, i - begin, len(columns[begin]))
+        # cell by cell: what does not change from step to step takes no room when it is compressed
+        yield b"".join((head, sums.T.astype("<u8").tobytes(), _three_bytes(hashes.T)))
         begin, step = i, 1
+
+
+def _three_bytes(hashes: NDArray[np.uint32]) -> bytes:
+    return np.ascontiguousarray(hashes, "<u4").view(np.uint8).reshape(-1, 4)[:, :3].tobytes()
 
 
 def decode(data: bytes) -> Check:
     """The checks of a message. RecordingError: it is something else."""
-    if len(data) >= _HEAD.size:
-        first, step, count, bodies = _HEAD.unpack_from(data)
-        at = _HEAD.size + 8 * _AXES * count
-        if step and count and len(data) == at + count * bodies:
-            sums = np.frombuffer(data[_HEAD.size : at], "<u8").astype(np.uint64).reshape(count, _AXES)
-            marks = np.frombuffer(data[at:], np.uint8).reshape(count, bodies)
-            return Check(range(first, first + step * count, step), sums, marks)
-    raise RecordingError(f"checks of poses: expected as many bytes as they announce, found {len(data)}")
+    if len(data) > _HEAD.size:
+        first, step, count, size = _HEAD.unpack_from(data)
+        cells, rest = divmod(len(data) - _HEAD.size, _PER_CELL * count) if count else (0, 1)
+        if step and cells and not rest:
+            at = _HEAD.size + WORD * count * cells
+            sums = np.frombuffer(data[_HEAD.size : at], "<u8").astype(np.uint64).reshape(cells, count).T
+            hashes = np.zeros((count * cells, 4), np.uint8)
+            hashes[:, :3] = np.frombuffer(data[at:], np.uint8).reshape(-1, 3)
+            hashes = hashes.view("<u4").astype(np.uint32).reshape(cells, count).T
+            return Check(range(first, first + step * count, step), size, sums, hashes)
+    raise RecordingError(f"checks of states: expected as many bytes as they announce, found {len(data)}")
 
 
 class Apart(NamedTuple):
-    """The first step whose poses differ.
+    """The first step in which columns differ.
 
     Attributes
     ----------
@@ -110,23 +204,26 @@ class Apart(NamedTuple):
         The last step before it that was compared, and came out the same; None: none was.
     tick : int
         The step.
-    bodies : tuple of str
-        The bodies whose poses differ, as far as that can be told; empty: other bodies are there.
-    recorded : (3,) float64 or None
-        The recorded pose of the only one; None: there are several.
-    again : (3,) float64 or None
-        Its pose of now.
+    found : tuple of Difference
+        What differs, as far as that can be told.
+    is_all : bool
+        Whether nothing else differs.
     """
 
     after: int | None
     tick: int
-    bodies: tuple[str, ...]
-    recorded: Poses | None
-    again: Poses | None
+    found: tuple[Difference, ...]
+    is_all: bool
+
+
+class _Step(NamedTuple):
+    tick: int
+    columns: bytes
+    layout: Layout
 
 
 class Kept:
-    """The poses of the last steps of a run that is done again.
+    """The columns of the last steps of a run that is done again.
 
     Parameters
     ----------
@@ -141,51 +238,60 @@ class Kept:
 
     def __init__(self, step_us: int) -> None:
         self._every = every(step_us)
-        self._poses: deque[tuple[int, Poses, Mapping[str, int]]] = deque()
+        self._steps: deque[_Step] = deque()
         self._size = 0
         self._same: int | None = None
         self.compared = 0
 
-    def add(self, tick: int, poses: Poses, rows: Mapping[str, int]) -> None:
-        """A step was done; its poses are copied. `rows`: the row of each body by its name."""
-        if tick % self._every:
-            return
-        self._poses.append((tick, poses.copy(), rows))
-        self._size += poses.nbytes
-        while self._size > MAX_KEPT_BYTES and len(self._poses) > 1:
-            self._size -= self._poses.popleft()[1].nbytes
+    def wants(self, tick: int) -> bool:
+        """Whether there may be a check of a step."""
+        return not tick % self._every
+
+    def add(self, tick: int, columns: bytes, layout: Layout) -> None:
+        """A step was done: the bytes of its columns, and what they are."""
+        self._steps.append(_Step(tick, columns, layout))
+        self._size += len(columns)
+        while self._size > MAX_KEPT_BYTES and len(self._steps) > 1:
+            self._size -= len(self._steps.popleft().columns)
 
     def compare(self, check: Check) -> Apart | None:
-        """The first step whose poses differ from those recorded; None: there is none among those that are kept.
+        """The first step whose columns differ from those recorded; None: there is none among those that are kept.
 
-        Poses of the steps of the check, and before, are forgotten.
+        Columns of the steps of the check, and before, are forgotten.
         """
-        while self._poses and self._poses[0][0] <= check.ticks[-1]:
-            tick, again, rows = self._poses.popleft()
-            self._size -= again.nbytes
-            if tick not in check.ticks:
+        while self._steps and self._steps[0].tick <= check.ticks[-1]:
+            step = self._steps.popleft()
+            self._size -= len(step.columns)
+            if step.tick not in check.ticks:
                 continue
             self.compared += 1
-            i = check.ticks.index(tick)
-            sums, marks = sums_of(again), marks_of(again)
-            if len(marks) != check.marks.shape[1]:
-                return Apart(self._same, tick, (), None, None)
-            apart = np.flatnonzero(marks != check.marks[i])
-            if len(apart) or (sums != check.sums[i]).any():
-                recorded = _recovered(check, i, sums, apart, again) if len(apart) == 1 else None
-                names = {row: name for name, row in rows.items()}
-                bodies = tuple(names[row] for row in apart.tolist())
-                return Apart(self._same, tick, bodies, recorded, None if recorded is None else again[apart[0]])
-            self._same = tick
+            if len(step.columns) != check.size:
+                return Apart(self._same, step.tick, (), is_all=False)
+            i, words = check.ticks.index(step.tick), words_of(step.columns)
+            cells = cells_of(len(words))
+            (sums,), (hashes,) = cells.sums(words[None])
+            if len(sums) != check.sums.shape[1]:
+                return Apart(self._same, step.tick, (), is_all=False)
+            more, more_hash = check.sums[i] - sums, (check.hashes[i] - hashes) & np.uint32(_LOW)
+            if more.any() or more_hash.any():
+                recorded, is_all = _recovered(cells, words, more, more_hash)
+                then = recorded.astype("<u8").tobytes()[: check.size]
+                found = tuple(differences_of_columns(step.layout, then, step.columns))
+                return Apart(self._same, step.tick, found, is_all)
+            self._same = step.tick
         return None
 
 
-def _recovered(check: Check, i: int, sums: NDArray[np.uint64], rows: NDArray[np.intp], again: Poses) -> Poses | None:
-    """The recorded pose of the only body that differs: the difference of the sums is that of its patterns."""
-    row = int(rows[0])
-    pattern = _patterns(again[row]) + (check.sums[i] - sums)
-    pose = pattern.view(np.float64)
-    return pose if marks_of(pose[None])[0] == check.marks[i, row] else None
+def _recovered(cells: Cells, words: Words, more: Words, more_hash: NDArray[np.uint32]) -> tuple[Words, bool]:
+    """The words as they were, as far as that can be told, and whether that is all of them."""
+    recorded, is_all = words.copy(), True
+    for cell in np.flatnonzero((more != 0) | (more_hash != 0)).tolist():
+        one = cells.recovered(cell, words, more[cell], int(more_hash[cell]))
+        if one is None:
+            is_all = False
+        else:
+            recorded[one[0]] = one[1]
+    return recorded, is_all
 
 
-__all__ = ["Apart", "Check", "Kept", "decode", "encode", "every", "marks_of", "sums_of"]
+__all__ = ["Apart", "Cells", "Check", "Kept", "cells_of", "decode", "encode", "every", "words_of"]

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.engine.layout import State, allocate_state
-from botyard.engine.state import BODIES, CONTACTS, UNSAVED, columns_of, declared, digest_of, split
+from botyard.engine.simulation import Engine
+from botyard.engine.state import BODIES, CONTACTS, UNSAVED, columns_of, declared, digest_of, row_keys, split
 from botyard.errors import StateError
 from botyard.formats.budget import Budget
 from botyard.sim.simulation import Simulation
@@ -37,6 +38,9 @@ _AXES: Final[Mapping[tuple[int, ...], tuple[str, ...]]] = {(3,): (".x", ".y", ".
 """Names of the numbers of a row of `botyard.engine.layout.State`."""
 
 
+WORD: Final = 8
+"""Bytes of a word."""
+_ZEROS: Final = bytes(WORD)
 _STEADY: Final = frozenset(State._fields[State._fields.index("max_vel") :])
 """Columns that no step changes: what differs there is no consequence of something else."""
 
@@ -73,6 +77,82 @@ class _Parts(NamedTuple):
     head: Head
     roster: Roster
     columns: dict[str, NDArray[Any]]
+
+
+class Layout(NamedTuple):
+    """What the bytes of `Columns.copy` are.
+
+    Attributes
+    ----------
+    columns : tuple of (name, dtype, shape)
+        The columns, in their order.
+    rows : mapping of str to sequence
+        What the rows of each table are of; of `BODIES`: names.
+    """
+
+    columns: tuple[tuple[str, np.dtype[Any], tuple[int, ...]], ...]
+    rows: Mapping[str, Sequence[Any]]
+
+
+class Columns:
+    """The columns of an engine, for who copies them after every step.
+
+    Parameters
+    ----------
+    engine : Engine
+        The engine.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._of: tuple[object, list[int], object] = None, [], None
+        self._parts: list[Any] = []
+        self._layout: Layout | None = None
+
+    def copy(self) -> bytes:
+        """The bytes of all columns, one behind the other, each with zeros up to a whole word: no value is in two words."""
+        engine = self._engine
+        version = [id(engine.rows), *(table.layout for table in engine.tables.values())]
+        # contacts of bodies with mass come and go in each step
+        if engine.state is not self._of[0] or version != self._of[1] or engine.dynamics is not None:
+            # both are kept, so that no other object gets their identity
+            self._of, self._parts, self._layout = (engine.state, version, engine.rows), [], None
+            for column in columns_of(engine):
+                self._parts.append(np.ascontiguousarray(column).data)
+                if rest := column.nbytes % WORD:
+                    self._parts.append(_ZEROS[rest:])
+        return b"".join(self._parts)
+
+    @property
+    def layout(self) -> Layout:
+        """What the last copy is."""
+        if self._layout is None:
+            engine = self._engine
+            names = [one.name for one in declared(engine, masses=engine.dynamics is not None)]
+            columns = tuple((n, a.dtype, a.shape) for n, a in zip(names, columns_of(engine), strict=True))
+            tables = {table.name: row_keys(table) for table in engine.tables.values()}
+            self._layout = Layout(columns, tables | {BODIES: sorted(engine.rows, key=engine.rows.__getitem__)})
+        return self._layout
+
+
+def differences_of_columns(layout: Layout, recorded: bytes, again: bytes) -> Iterator[Difference]:
+    """Where the bytes of columns differ, in the order of `differences`."""
+    at, found = 0, list[tuple[str, NDArray[Any], NDArray[Any]]]()
+    for name, dtype, shape in layout.columns:
+        size = dtype.itemsize * math.prod(shape)
+        one, other = recorded[at : at + size], again[at : at + size]
+        at += -(-size // WORD) * WORD
+        if one != other:
+            then, now = (np.frombuffer(data, dtype).reshape(shape) for data in (one, other))
+            found.append((name, then, now))
+    for name, one_column, other_column in sorted(found, key=lambda item: item[0] not in _STEADY):
+        yield from _of_rows(name, _rows_of(name, layout.rows, len(one_column)), one_column, other_column)
+
+
+def _rows_of(column: str, rows: Mapping[str, Sequence[Any]], count: int) -> Sequence[Any]:
+    """What the rows of a column are of."""
+    table = column.partition(".")[0] if "." in column else BODIES
+    return rows.get(BODIES if table == "mass" else table) or [f"{table} {i}" for i in range(count)]
 
 
 def state_digest(state: bytes, budget: Budget = Budget()) -> int:
@@ -187,17 +267,12 @@ def _of_rosters(theirs: Roster, mine: Roster) -> Iterator[Difference]:
 
 
 def _of_columns(theirs: _Parts, mine: _Parts) -> Iterator[Difference]:
-    bodies = [body.name for body in theirs.roster.bodies]
+    rows = {**theirs.roster.keys, BODIES: [body.name for body in theirs.roster.bodies]}
     for name, recorded in sorted(theirs.columns.items(), key=lambda item: item[0] not in _STEADY):
         again = mine.columns.get(name)
         if again is None or again.shape != recorded.shape or again.dtype != recorded.dtype:
             continue  # a number of contacts or of bodies with mass, which the heads tell
-        table = name.partition(".")[0]
-        if "." not in name or table == "mass":
-            rows: Sequence[Any] = bodies
-        else:
-            rows = theirs.roster.keys.get(table) or [f"{table} {i}" for i in range(len(recorded))]
-        yield from _of_rows(name, rows, recorded, again)
+        yield from _of_rows(name, _rows_of(name, rows, len(recorded)), recorded, again)
 
 
 def _of_rows(name: str, rows: Sequence[Any], recorded: NDArray[Any], again: NDArray[Any]) -> Iterator[Difference]:
@@ -231,4 +306,15 @@ def _of_heads(theirs: Head, mine: Head, robots: Sequence[str]) -> Iterator[Diffe
             yield Difference("", what, one, other)
 
 
-__all__ = ["Difference", "body_columns", "differences", "roster_of", "state_digest", "tick_of"]
+__all__ = [
+    "WORD",
+    "Columns",
+    "Difference",
+    "Layout",
+    "body_columns",
+    "differences",
+    "differences_of_columns",
+    "roster_of",
+    "state_digest",
+    "tick_of",
+]

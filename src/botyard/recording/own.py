@@ -18,7 +18,7 @@ STATES, JOURNAL = "/botyard/states", "/botyard/journal"
 DIGESTS, EVENTS = "/botyard/digests", "/botyard/events"
 """JSON, see `botyard.recording.recorder`."""
 CHECKS: Final = "/botyard/checks"
-"""Checks of the poses of every step (`botyard.recording.checks`)."""
+"""Checks of the state after every step (`botyard.recording.checks`)."""
 PACKETS: Final = "/botyard/packets"
 """JSON, see there, too."""
 TYPES: Final[Mapping[str, str]] = {

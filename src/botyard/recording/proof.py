@@ -23,9 +23,16 @@ from botyard.model.scene import Scene
 from botyard.model.world import PlacedRobot, World
 from botyard.names import shown
 from botyard.recording import checks, frames
-from botyard.recording.checks import Apart, Kept
+from botyard.recording.checks import Kept
 from botyard.recording.codec import Model, Setup, decode_entry, decode_model, decode_scene, decode_setup
-from botyard.recording.comparing import Difference, differences, roster_of, state_digest, tick_of
+from botyard.recording.comparing import (
+    Columns,
+    Difference,
+    differences,
+    roster_of,
+    state_digest,
+    tick_of,
+)
 from botyard.recording.own import CHECKS, DIGESTS, EVENTS, JOURNAL, STATES, unpack_bytes, unpack_json
 from botyard.recording.reader import Message, Reader
 from botyard.sim.journal import AddRobots, Entry, ReplaceScene, acting
@@ -36,7 +43,7 @@ from botyard.version import __version__
 MAX_GAP_S: Final = 3600.0
 """Longest simulated time between two records of a run, s; the recorder writes one every second."""
 MAX_NAMED: Final = 3
-"""Bodies that the text of a difference names."""
+"""Values that the text about a step names."""
 MAX_DIFFERENCES: Final = 20
 """Differences of a state that are kept; all are counted."""
 Progress = Callable[[int], None]
@@ -82,9 +89,9 @@ class Divergence:
     after, tick : int
         Steps done at the last record that came out the same, and at this one.
     first : tuple of Difference
-        The pose of the first robot whose pose differs, if a check told that this is the step and the robot.
-    bodies : tuple of str
-        All whose poses differ in that step; at most `MAX_DIFFERENCES`.
+        What differs in this step, as far as a check told that; at most `MAX_DIFFERENCES`.
+    is_all : bool
+        Whether nothing else differs in it.
     at : int
         Steps done at the first state from there on, with which all values were compared.
     found : tuple of Difference
@@ -98,7 +105,7 @@ class Divergence:
     after: int
     tick: int
     first: tuple[Difference, ...] = ()
-    bodies: tuple[str, ...] = ()
+    is_all: bool = False
     at: int = -1
     found: tuple[Difference, ...] = ()
     count: int = 0
@@ -106,9 +113,10 @@ class Divergence:
 
     def __str__(self) -> str:
         when = f"tick {self.tick}" if self.after == self.tick else f"between tick {self.after} and tick {self.tick}"
-        parts = [", ".join(map(str, self.first))] if self.first else []
-        if self.bodies and not self.first:
-            parts = [f"{', '.join(self.bodies[:MAX_NAMED])}{' and others' if self.bodies[MAX_NAMED:] else ''}: pose"]
+        parts = ["; ".join(map(str, self.first[:MAX_NAMED]))] if self.first else []
+        if self.first and (len(self.first) > MAX_NAMED or not self.is_all):
+            more = "others" if not self.is_all else f"{len(self.first) - MAX_NAMED} more values"
+            parts[0] += f" ({more} differ, too)"
         if self.found:
             more = f" ({self.count - 1} more values differ)" if self.count > 1 else ""
             parts.append(f"{f'at tick {self.at}: ' if parts else ''}{self.found[0]}{more}")
@@ -131,7 +139,7 @@ class Proof:
     begin, end : int
         Steps done at its beginning and at its end.
     steps, changes, digests, states, checks : int
-        Steps done again, changes done again, and digests, states, and checks of the poses of a step that were compared.
+        Steps done again, changes done again, and digests, states, and checks of a step that were compared.
     divergence : Divergence or None
         The first difference; None: all is the same.
     notes : list of str
@@ -277,6 +285,7 @@ class _Run:
         self.proof = Proof(begin=self.sim.tick, end=self.sim.tick, states=1)
         self._path, self._budget = path, budget
         self._state: bytes | None = first
+        self._columns = Columns(self.sim.engine)
         self._kept = Kept(self.sim.engine.clock.step_us)
         self._same = self.sim.tick
         self._suspect: Divergence | None = None
@@ -324,7 +333,8 @@ class _Run:
             )
         while sim.tick < tick:
             sim.engine.step()
-            self._kept.add(sim.tick, sim.engine.state.pose, sim.engine.rows)
+            if self._kept.wants(sim.tick):
+                self._kept.add(sim.tick, self._columns.copy(), self._columns.layout)
             self.proof.steps += 1
         self.proof.end = sim.tick
         return sim.tick == tick
@@ -352,20 +362,19 @@ class _Run:
         self.proof.changes += 1
 
     def _check(self, data: bytes) -> None:
-        """Compare the poses of the last steps: go on until the next state, which says more."""
+        """Compare the columns of the last steps: go on until the next state, which says more."""
         try:
             check = checks.decode(unpack_bytes(data))
         except RecordingError as error:
-            self._fail("checks of poses", error)
+            self._fail("checks", error)
         self._step_to(check.ticks[-1])
         found = self._kept.compare(check)
         self.proof.checks = self._kept.compared
         if found is not None and self._suspect is None:
             after = self._same if found.after is None else max(self._same, found.after)
-            bodies = found.bodies[:MAX_DIFFERENCES]
-            self._suspect = Divergence(
-                after=after, tick=found.tick, first=_first(found), bodies=bodies, lost=self._lost
-            )
+            is_all = found.is_all and len(found.found) <= MAX_DIFFERENCES
+            first = found.found[:MAX_DIFFERENCES]
+            self._suspect = Divergence(after=after, tick=found.tick, first=first, is_all=is_all, lost=self._lost)
 
     def _compare_digest(self, said: Digest) -> bool:
         if not self._step_to(said.tick):
@@ -386,7 +395,7 @@ class _Run:
         except (StateError, RecordingError) as error:
             self._fail("a state", error)
         suspect = self._suspect or Divergence(after=self._same, tick=tick)
-        if not found and not suspect.bodies:  # the state came out again, but the digest before it did not
+        if not found and not suspect.first:  # the state came out again, but the digest before it did not
             found = [Difference("", "digest", "another one", f"{self.sim.digest():016x}")]
         self.proof.divergence = replace(
             suspect, at=tick, found=tuple(found[:MAX_DIFFERENCES]), count=len(found), lost=self._lost
@@ -411,18 +420,6 @@ class _Run:
         if self.proof.divergence is None:
             self.proof.divergence = self._suspect
         return self.proof
-
-
-def _first(found: Apart) -> tuple[Difference, ...]:
-    """Where the recorded pose of the only body that is elsewhere differs from that of now."""
-    if found.recorded is None or found.again is None:
-        return ()
-    axes = zip("xya", found.recorded, found.again, strict=True)
-    return tuple(
-        Difference(found.bodies[0], f"pose.{axis}", one.item(), other.item())
-        for axis, one, other in axes
-        if one.tobytes() != other.tobytes()
-    )
 
 
 def _reason(error: Exception) -> str:

@@ -8,7 +8,7 @@ A `Recorder` listens to steps, to the journal and to the log. In the thread of t
 `/botyard/journal`
     Changes of the world from outside, see `botyard.recording.codec`.
 `/botyard/checks`
-    Checks of the poses of every step, see `botyard.recording.checks`.
+    Checks of the state after every step, see `botyard.recording.checks`.
 `/botyard/digests`
     JSON: steps done (``tick``), `Simulation.digest` as hexadecimal digits (``digest``), number of the last change before it (``order``, see
     `botyard.sim.journal.Entry`; 0: none), wall time (``wall``, s since the epoch).
@@ -41,7 +41,6 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from botyard import arguments
 from botyard.engine.commands import SetVelocity
@@ -52,11 +51,11 @@ from botyard.names import is_name
 from botyard.protocols.ros_messages.types import types
 from botyard.recording import checks, codec
 from botyard.recording.codec import Driven, encode_driven
-from botyard.recording.comparing import state_digest
+from botyard.recording.comparing import Columns, state_digest
 from botyard.recording.mcap import Attachment
 from botyard.recording.output import Output, Ring, Start
 from botyard.recording.own import CHECKS, DIGESTS, EVENTS, JOURNAL, PACKETS, STATES, TYPES, pack_bytes, pack_json
-from botyard.recording.samples import Sample, Selection, Watcher
+from botyard.recording.samples import Selection, Watcher
 from botyard.recording.scribe import Scribe
 from botyard.recording.stalls import Stalled, Stalls
 from botyard.recording.writer import Work, Writer
@@ -78,6 +77,8 @@ ENTRY_BYTES: Final = 300
 """What an entry of the journal is counted as while it waits to be written; a command to many bodies has its arrays besides."""
 COMMANDS_TOGETHER: Final = 1000
 """Commands that are handed over together at most; while time stands still, more may come than in a step."""
+CHECKED_BYTES: Final = 4 << 20
+"""Columns of steps are handed over to be checked when they are so large together, and at each state."""
 LINE_BYTES: Final = 200
 EVENT_BYTES: Final = 500
 """What the message of a stall is counted as."""
@@ -170,7 +171,9 @@ class Recorder:
         self._part_us = self._last_us
         self._wants_part = ""
         self._order = 0
-        self._poses: list[tuple[int, NDArray[np.float64]]] = []
+        self._columns = Columns(sim.engine)
+        self._checked: list[tuple[int, bytes]] = []
+        self._checked_bytes = 0
         self._check_every = checks.every(sim.engine.clock.step_us)
         self._changed_at = -1
         self._commands: list[Entry | Driven] = []
@@ -381,21 +384,24 @@ class Recorder:
         self._last_us = time_us
         if self._wants_part or self._is_over(time_us):
             self._begin_part(self._wants_part)
-        poses = None
         if time_us >= self._next_sample:
             period = self._choices.selection.shortest_us
             self._next_sample = 0 if not period else (time_us // period + 1) * period
-            poses = self._put_sample().columns.pose
+            self._put_sample()
         tick = snapshot.tick
         if not tick % self._check_every and tick != self._changed_at:
-            self._poses.append((tick, snapshot.state.pose.copy() if poses is None else poses))
+            columns = self._columns.copy()
+            self._checked.append((tick, columns))
+            self._checked_bytes += len(columns)
+            if self._checked_bytes > CHECKED_BYTES:
+                self._put_checks()
         if time_us >= self._next_state:
             self._next_state = time_us + STATE_PERIOD_US
             self._put_state()
         self._look_for_stalls(snapshot)
         self._report_losses()
 
-    def _put_sample(self) -> Sample:
+    def _put_sample(self) -> None:
         watcher, scribe = self._watcher, self._scribe
         sample = watcher.sample()
 
@@ -404,7 +410,6 @@ class Recorder:
             watcher.release(sample)
 
         self._put("samples", sample.size, work)
-        return sample
 
     def _digest(self) -> bytes:
         """The message about the present state."""
@@ -413,17 +418,18 @@ class Recorder:
 
     def _put_checks(self) -> None:
         """Write the checks of the steps since the last time."""
-        if not self._poses:
+        if not self._checked:
             return
-        found, self._poses = self._poses, []
-        ticks, poses = [tick for tick, _ in found], [pose for _, pose in found]
+        found, size = self._checked, self._checked_bytes
+        self._checked, self._checked_bytes = [], 0
+        ticks, columns = [tick for tick, _ in found], [one for _, one in found]
         time_ns, channel = self._last_us * 1000, self._channels[CHECKS]
 
         def work(output: Output) -> None:
-            for data in checks.encode(ticks, poses):
+            for data in checks.encode(ticks, columns):
                 output.message(channel, time_ns, pack_bytes(data))
 
-        self._put("checks", sum(pose.nbytes for pose in poses), work, vital=True)
+        self._put("checks", size, work, vital=True)
 
     def _put_state(self) -> None:
         self._put_checks()
@@ -470,7 +476,7 @@ class Recorder:
         if isinstance(change, JUMPS):
             time_us = self._last_us  # the snapshot is already that of the other state
             self._put_checks()
-        self._changed_at = entry.tick  # the poses of this step may no longer be those with which it ended
+        self._changed_at = entry.tick  # the state may no longer be that with which this step ended
         # encoded now: what it refers to may change
         data, channel = pack_bytes(codec.encode_entry(entry)), self._channels[JOURNAL]
         if not self._put(
