@@ -1,10 +1,11 @@
 """Studies: runs a minute on 1 and 2 workers against plain multiprocessing, overhead of a run, resuming 100,000 rows; the same on Ray;
 and, simulated, the schedule of a study on many more workers.
 
-All start new interpreters for the same function, and their start is counted; for Ray it is told apart, and rates are those of
-the second half of the rows. They are measured in turns; figures are medians. Ratios of runs that compute mean something on a quiet machine
-only: each worker is a session of its own, to which Linux (sched_autogroup) may give more of a busy processor than to the processes of
-a pool. Runs that sleep show what handing out costs.
+All start new interpreters for the same function, and their start is counted; for Ray it is told apart, and rates are those
+after it (`rate`). Runs that sleep show what handing out costs: both are measured at the same time, so that the machine is the same for
+both. Runs that compute are measured in turns (ours, theirs, theirs, ours), so that what slowly changes counts for both; their ratios mean
+something on a quiet machine only: each worker is a session of its own, to which Linux (sched_autogroup) may give more of a busy processor
+than to the processes of a pool. Figures are medians.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -29,24 +32,26 @@ from botyard.studies.study import Study
 
 RUNS: Final = 16
 """Runs of about a second."""
-RAY_RUNS: Final = 60
-"""The same on Ray, where workers begin seconds apart."""
+RAY_RUNS: Final = 18
+"""The same on Ray, for each worker: they begin seconds apart."""
 ROUNDS: Final = 3
+"""Pairs of runs that sleep."""
 SHORT: Final = 5000
 """Runs that do nothing."""
 ROWS: Final = 100_000
 
 
 def steps_of_a_second() -> int:
-    """Steps of `world` in a second."""
-    world(None, {"steps": 10}, 1)
-    begin = time.perf_counter()
-    world(None, {"steps": 0}, 1)
-    setup = time.perf_counter() - begin
-    steps = 500
-    begin = time.perf_counter()
-    world(None, {"steps": steps}, 1)
-    return max(1, round(steps * (1.0 - setup) / (time.perf_counter() - begin - setup)))
+    """Steps of `world` in a second of processor time."""
+
+    def used(steps: int) -> float:
+        begin = time.process_time()
+        world(None, {"steps": steps}, 1)
+        return time.process_time() - begin
+
+    used(10)  # compiles
+    setup, steps = min(used(0) for _ in range(3)), 20_000
+    return round(steps * (1.0 - setup) / min(used(steps) - setup for _ in range(3)))
 
 
 def study(
@@ -86,20 +91,48 @@ def pool(function: str, count: int, workers: int, steps: int = 0, ends: list[flo
     return time.perf_counter() - begin
 
 
+def pairs(ours: Callable[[], float], theirs: Callable[[], float], function: str) -> list[tuple[float, float]]:
+    """Figures of both, measured at the same time for runs that sleep, else in turns."""
+    found = []
+    if function != "asleep":
+        a, b, c, d = ours(), theirs(), theirs(), ours()
+        return [(a, b), (d, c)]
+    for _ in range(ROUNDS):
+        other: list[float] = []
+        thread = threading.Thread(target=lambda other=other: other.append(theirs()))  # type: ignore[misc]
+        thread.start()
+        one = ours()
+        thread.join()
+        found.append((one, *other))
+    return found
+
+
+def told(what: str, rates: list[tuple[float, float]]) -> str:
+    """Runs a minute of both, and their ratios."""
+    ours, theirs = (statistics.median(side) for side in zip(*rates, strict=True))
+    ratios = [a / b for a, b in rates]
+    return (
+        f"   {what}: {ours:.1f} runs a minute; plain multiprocessing {theirs:.1f}; ratio {statistics.median(ratios):.3f} "
+        f"(of pairs {', '.join(f'{ratio:.3f}' for ratio in ratios)})"
+    )
+
+
 def rates(folder: Path, function: str, steps: int) -> None:
     """Runs of a second."""
     for workers in (1, 2):
-        ours, theirs = [], []
-        for _ in range(ROUNDS):
-            ours.append(study(folder, function, RUNS, workers, steps))
-            theirs.append(pool(function, RUNS, workers, steps))
-        a, b = statistics.median(ours), statistics.median(theirs)
-        pairs = [t / o for o, t in zip(ours, theirs, strict=True)]
-        print(
-            f"   {RUNS} runs of a second ({function}), {workers} workers: {60 * RUNS / a:.1f} runs a minute; plain multiprocessing "
-            f"{60 * RUNS / b:.1f}; ratio {statistics.median(pairs):.3f} (of pairs {', '.join(f'{p:.3f}' for p in pairs)})",
-            flush=True,
+        found = pairs(
+            lambda workers=workers: 60 * RUNS / study(folder, function, RUNS, workers, steps),  # type: ignore[misc]
+            lambda workers=workers: 60 * RUNS / pool(function, RUNS, workers, steps),  # type: ignore[misc]
+            function,
         )
+        print(told(f"{RUNS} runs of a second ({function}), {workers} workers", found), flush=True)
+
+
+def rate(ends: list[float], workers: int) -> float:
+    """Runs a minute while all workers work: the slope of the line through the moments at which rows come. The first third is left out, in
+    which workers begin, and the last row of each worker, when there may be nothing for it any more."""
+    first, last = len(ends) // 3, len(ends) - workers
+    return 60.0 / statistics.linear_regression(range(first, last), ends[first:last]).slope
 
 
 class Cluster:
@@ -129,28 +162,22 @@ class Cluster:
 
 def ray_rates(folder: Path, function: str, steps: int, address: str, workers: int) -> None:
     """Runs of a second on Ray, with as many workers as the cluster has."""
-    pairs, starts = [], []
-    for _ in range(ROUNDS):
-        rates = []
-        for how in (study, pool):
-            ends: list[float] = []
-            if how is study:
-                study(folder, function, RAY_RUNS, None, steps, address, ends)
-                starts.append(ends[0])
-            else:
-                pool(function, RAY_RUNS, workers, steps, ends)
-            half = len(ends) // 2  # before that, not all workers may have begun
-            rates.append(60 * (len(ends) - 1 - half) / (ends[-1] - ends[half]))
-        pairs.append((rates[0], rates[1]))
-    ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
-    ratios = [a / b for a, b in pairs]
-    print(
-        f"   {RAY_RUNS} runs of a second ({function}) on Ray, {workers} workers: {ours:.1f} runs a minute; plain multiprocessing "
-        f"{theirs:.1f}; "
-        f"ratio {statistics.median(ratios):.3f} (of pairs {', '.join(f'{r:.3f}' for r in ratios)}); first row after "
-        f"{statistics.median(starts):.1f} s",
-        flush=True,
-    )
+    starts = []
+    count = RAY_RUNS * workers
+
+    def ours() -> float:
+        ends: list[float] = []
+        study(folder, function, count, None, steps, address, ends)
+        starts.append(ends[0] - 1.0)
+        return rate(ends, workers)
+
+    def theirs() -> float:
+        ends: list[float] = []
+        pool(function, count, workers, steps, ends)
+        return rate(ends, workers)
+
+    text = told(f"{count} runs of a second ({function}) on Ray, {workers} workers", pairs(ours, theirs, function))
+    print(f"{text}; the first began after {statistics.median(starts):.1f} s", flush=True)
 
 
 def _children_cpu() -> float:
@@ -254,11 +281,10 @@ def main() -> None:
         cluster = Cluster()
         try:
             costs = ray_costs(folder, cluster.address)
-            for workers in (2, 1):
-                ray_rates(folder, "asleep", 0, cluster.address, workers)
-                ray_rates(folder, "world", steps, cluster.address, workers)
-                if workers == 2:
-                    cluster.end_second_node()
+            ray_rates(folder, "asleep", 0, cluster.address, 2)
+            ray_rates(folder, "world", steps, cluster.address, 2)
+            cluster.end_second_node()
+            ray_rates(folder, "asleep", 0, cluster.address, 1)
         finally:
             cluster.close()
         schedule.table(measured_shape(folder), costs)

@@ -160,18 +160,40 @@ def _code(page: str, name: str) -> str:
     return found[1]
 
 
-def test_the_plan_of_the_page_on_studies_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_on_studies_is_true(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its command lines for one computer run as printed, one after the other; those for a cluster: tests/studies/test_onray.py."""
+    monkeypatch.chdir(tmp_path)
     for name in ("plan.yaml", "lab.yaml"):
         (tmp_path / name).write_text(_code("howto/study.md", name))
-    folder = str(tmp_path / "results")
-    code, out, _ = call("study", str(tmp_path / "plan.yaml"), "-o", folder, capsys=capsys)
-    assert (code, out.splitlines()[0]) == (0, "9 ok")
-    rows = Study.open(read_plan(tmp_path / "plan.yaml"), Path(folder)).rows.values()
+    text = (DOCS / "howto/study.md").read_text("utf-8")
+    lines = [line.partition("#")[0].split() for line in re.findall(r"^    botyard (.*)$", text, re.MULTILINE)]
+    assert [line[1:] for line in lines if "--ray" in line] == [
+        ["plan.yaml", "--ray"],
+        ["plan.yaml", "--ray", "10.0.0.5:6379", "--resume"],
+    ]
+    said = []
+    for line in lines:
+        if "--ray" not in line:
+            code, out, err = call(*line, capsys=capsys)
+            assert code == 0, err
+            said.append(out)
+    assert "9" in said[0].splitlines()[0]
+    assert [out.splitlines()[0] for out in said[1:4]] == ["9 ok"] * 3
+    assert "9 ok" in (tmp_path / "plan-results/report.html").read_text("utf-8")
+    rows = Study.open(read_plan(tmp_path / "plan.yaml"), tmp_path / "plan-results").rows.values()
+    assert len(rows) == 9
     assert all(row.result["reached"] and row.result["contacts"] == 0 for row in rows)
-    code, _, _ = call("study", "report", str(tmp_path / "plan.yaml"), "-o", folder, capsys=capsys)
-    assert (code, "9 ok" in (tmp_path / "results/report.html").read_text("utf-8")) == (0, True)
     times = {v: [r.result["time"] for r in rows if r.values["speed"] == v] for v in (0.2, 0.4, 0.6)}
     assert min(times[0.2]) > max(times[0.4]) > max(times[0.6])
+    (sample,) = re.findall(r"^```yaml\n(sample:.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "lab.py").write_text(
+        "def drive(sim, params, seed):\n    return {'y': params['gain'] * params['delay']}\n"
+    )
+    (tmp_path / "sampled.yaml").write_text(f"study: 1\nrun: lab.py:drive\n{sample}")
+    code, out, err = call("study", "sampled.yaml", capsys=capsys)
+    assert (code, out.splitlines()[0]) == (0, "200 ok"), err
 
 
 def test_the_page_on_calibration_is_true(

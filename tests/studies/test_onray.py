@@ -139,10 +139,12 @@ def calls(folder: Path) -> list[list[str]]:
     return [line.split() for line in path.read_text("utf-8").splitlines()] if path.exists() else []
 
 
-def started(plan: Path, cluster: RayCluster, *options: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+def started(plan: Path, cluster: RayCluster, *options: str, **env: str) -> subprocess.Popen[str]:
+    """Without an address where RAY_ADDRESS names it."""
+    address = () if "RAY_ADDRESS" in env else (cluster.address,)
     return subprocess.Popen(
-        [*BOTYARD, "study", str(plan), "--ray", cluster.address, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, cwd=plan.parent, env={**os.environ, **(env or cluster.env)},
+        [*BOTYARD, "study", str(plan), "--ray", *address, *options],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=plan.parent, env={**os.environ, **cluster.env, **env},
     )  # fmt: skip
 
 
@@ -164,7 +166,7 @@ def test_ctrl_c_keeps_what_has_ended_and_resuming_does_the_rest(cluster: RayClus
     assert len(folder.rows()) == 3
     wait(lambda: not any(is_running(int(pid)) for pid, _ in calls(tmp_path)))
     (tmp_path / "go").touch()
-    process = started(plan, cluster, "--resume", "-n", "1")
+    process = started(plan, cluster, "--resume", "-n", "1", RAY_ADDRESS=cluster.address)
     try:
         out, err = process.communicate(timeout=PATIENCE)
     finally:
@@ -180,9 +182,7 @@ def test_ctrl_c_keeps_what_has_ended_and_resuming_does_the_rest(cluster: RayClus
 def test_who_has_no_token_runs_nothing(cluster: RayCluster, tmp_path: Path) -> None:
     """Ray's ports listen on all addresses of the computer."""
     plan = write_lab(tmp_path, "study: 1\nrun: lab:drive\n", SLOW)
-    process = started(
-        plan, cluster, env={"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64, "RAY_NUM_REDIS_GET_RETRIES": "2"}
-    )
+    process = started(plan, cluster, RAY_AUTH_TOKEN="0" * 64, RAY_NUM_REDIS_GET_RETRIES="2")
     try:
         _, err = process.communicate(timeout=PATIENCE)
     finally:

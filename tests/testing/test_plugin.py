@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -18,6 +19,7 @@ pytest_plugins = ["pytester"]
 
 MODULE = "botyard.testing.pytestplugin"
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "robot_ci"
+PAGE = EXAMPLE.parents[1] / "docs" / "howto" / "robot-ci.md"
 LAB = """
 botyard: 1
 walls: [[[0, 0], [6, 0], [6, 4], [0, 4], [0, 0]]]
@@ -224,6 +226,37 @@ def test_seed(world):
 """
     )
     run(project, "--botyard-seed=3").assert_outcomes(passed=1)
+
+
+def test_the_page_on_robot_ci_is_true(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its test, map and command line, with a program of the name that it starts; its table's conditions; what JUnit files have."""
+    page = PAGE.read_text("utf-8")
+    for name, text in re.findall(r"^```\w+ (\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        (pytester.path / name).write_text(text, "utf-8")
+    program = pytester.mkdir("bin") / "my_robot_program"
+    program.write_text(f"#!{sys.executable}\n{DRIVER}", "utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    (line,) = re.findall(r"^    python -m pytest (.*)$", page, re.MULTILINE)
+    run(pytester, line, "--botyard-seed=3").assert_outcomes(passed=1)
+    properties = [one.attrib for one in ET.parse(pytester.path / "results.xml").iter("property")]
+    assert {"name": "botyard_seed", "value": "3"} in properties
+    for name in re.findall(r"`(botyard_\w+)`", page):
+        assert name in ("botyard_seed", "botyard_recording")
+    rows = re.findall(r"^\| `((?:near|stands|inside|Coverage)\(.*?\))` \|", page, re.MULTILINE)
+    words = re.findall(r"^\| `((?:no_contact|clearance)=[^`]*)`", page, re.MULTILINE)
+    assert (len(rows), len(words)) == (4, 2)
+    names = "from botyard.testing import *\narea = (1, 1.9, 4, 2.1)\n"
+    code = "\n".join(
+        f"@pytest.mark.botyard('lab.yaml', speed=float('inf'))\ndef test_row_{number}(world):\n"
+        "    world.call(lambda: world.sim.robots['bob'].set_controller('waypoints', points=[[5.2, 2]]))\n"
+        f"    with pytest.raises(Failure, match='did not come to hold'):\n"
+        f"        world.run_until(lambda _: False, deadline=1, {', '.join(words)})\n"
+        f"    world.run_until({row}, deadline=60)\n"
+        for number, row in enumerate(rows)
+    )
+    pytester.makepyfile(test_rows=HEAD + names + code)
+    run(pytester, "test_rows.py").assert_outcomes(passed=4)
 
 
 def test_the_example_runs(pytester: pytest.Pytester) -> None:
