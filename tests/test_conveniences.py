@@ -56,7 +56,7 @@ def test_walls_leave_boxes_where_they_are() -> None:
     sim.add_wall((0, 0), (1, 0), (1, 1))
     assert len(sim.scene.segments) == count + 2
     assert {n: tuple(sim.snapshot.state.pose[sim.snapshot.rows[n]]) for n in sim.box_names} == poses
-    for wrong in ([(0, 0)], [], [(0, 0), (1, float("nan"))], [(0, 0, 0), (1, 1, 1)]):
+    for wrong in ([(0, 0)], [], [(0, 0), (1, float("nan"))], [(0, 0, 0), (1, 1, 1)], [(0, 0), (1e5, 1.1e5)]):
         with pytest.raises(ArgumentError, match="points"):
             sim.add_wall(*wrong)
 
@@ -186,6 +186,8 @@ def test_numbers_beyond_all_bounds_are_refused() -> None:
         lambda: sim.fleet.nearest(10**9),
         lambda: sim.random_free_poses(1, index=2**70),
         lambda: botyard.Scene.from_array([[True], [True, False]], 0.1),
+        lambda: botyard.Scene.from_array(np.ones((2, 1), bool), 6e4),
+        lambda: botyard.Scene.from_array(np.ones((2, 2), bool), 1.0, (0.0, -100_001.0)),
     ):
         with pytest.raises(ArgumentError, match="expected"):
             call()

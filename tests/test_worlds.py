@@ -20,7 +20,6 @@ from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import State
 from botyard.errors import ArgumentError, NotNowError
 from botyard.model.devices import DeviceSpec
-from botyard.model.dynamics import DynamicsSpec
 from botyard.model.scene import Scene
 from botyard.sim.worlds import Worlds
 
@@ -249,16 +248,11 @@ def test_bad_numbers_stop_their_world_alone_and_are_named() -> None:
         ({"seeds": [1, 2]}, "seeds: expected"),
         ({"sensors": ["lidar"]}, "sensors: expected one of laser, sonar"),
         (
-            {"robots": replace(botyard.load_robot("p3dx"), dynamics=DynamicsSpec(mass=9.0))},
-            "bodies with mass are not supported",
-        ),
-        (
             {"robots": carrying(NormalErrorsSpec(range_deviation=0.1))},
             "error models of range sensors are not supported",
         ),
         ({"robots": carrying(WanderingOdometrySpec())}, r"devices with a state .* are not supported"),
         ({"robots": "p3dx-equipped"}, "grippers are not supported"),
-        ({"scenes": "office"}, "movable boxes of maps are not supported"),
         ({"scenes": lambda number: None}, r"scenes\(\d+\): expected a Scene"),
     ],
 )

@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from botyard.elementary import cosine_sine
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel, rows_kernel
+from botyard.engine.kernels.masses import step_masses
 from botyard.engine.kernels.motion import wrap
 from botyard.engine.kernels.noise import episode_seed, stream_key, symmetric
 from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_errors
-from botyard.engine.kernels.raycast import Beams, Fans, away_from_zero, cast_groups
+from botyard.engine.kernels.raycast import Beams, Fans, away_from_zero, cast_groups, segment_range
 from botyard.engine.kernels.sight import wall_ahead
-from botyard.engine.layout import F8, I1, I2, I4, I8, U8, Bins, Bodies, Grid, State, World
-from botyard.engine.step import advance_bodies
+from botyard.engine.layout import F8, I1, I2, I4, I8, NO_BODY, U1, U2, U8, Bins, Bodies, Grid, State, World
+from botyard.engine.masslayout import MASS, OK, Impulses, MassShapes, MassState, Moving, Walls, Workspace
+from botyard.engine.step import FOLLOW, MOVE, PLACE, advance_bodies
 
 F4 = NDArray[np.float32]
 
@@ -31,8 +33,8 @@ PLACE_STREAM = 1 << 32
 """Body number of places in the random streams."""
 MAX_TRIES = 200
 """Places that are tried for a robot among the others of its world."""
-STEPS, BEGINS = 0, 1
-"""Indices in `Own.task`: how many steps are asked for; 1: an episode begins, without a step."""
+STEPS, BEGINS, BOXES = 0, 1, 2
+"""Indices in `Own.task`: how many steps are asked for; 1: an episode begins, without a step; so many bodies, the first, are boxes."""
 MAX_COORDINATE = 1e7
 """Greatest coordinate of a body, m, as in `botyard.engine.commands`: beyond it kernels cannot number cells."""
 MAX_SPEED = 1e3
@@ -43,6 +45,8 @@ MAX_RANGE = 1e6
 """Greatest range of a sensor, m, and of its errors."""
 MAX_TARGET = 1e15
 """Greatest target of an axis."""
+MAX_DEMAND = 1e9
+"""Greatest number of `State.demand`, as in `botyard.engine.commands`."""
 
 
 class Contact(IntEnum):
@@ -63,6 +67,7 @@ class Fault(IntEnum):
     SENSOR = 4
     KIND = 5
     ROOM = 6
+    CONTACTS = 7
 
 
 class Own(NamedTuple):
@@ -79,7 +84,7 @@ class Own(NamedTuple):
     contact : (m,) int8
         `Contact` of each body in the last steps.
     other : (m,) int64
-        Row of the body that stopped it; −1: none.
+        Number of the body that stopped it: robots are counted first, then boxes; −1: none.
     raw, bright : (r,) float64, (r,) int16
         Workspace for readings, m, and laser returns. Where there is no sensor `raw` is NaN.
     single, double : (r,) float32, (r,) float64
@@ -90,8 +95,10 @@ class Own(NamedTuple):
         Map for which distances between bodies and walls are known.
     fault : (1,) int64
         `Fault`.
-    task : (2,) int64
-        What is to be done, see `STEPS` and `BEGINS`; the same for all worlds.
+    task : (3,) int64
+        What is to be done, see `STEPS`, `BEGINS` and `BOXES`; the same for all worlds.
+    row : (S,) uint8
+        All that a step hands on to the next one, in one row of bytes.
     """
 
     counts: I8
@@ -107,6 +114,44 @@ class Own(NamedTuple):
     known: I8
     fault: I8
     task: I8
+    row: U1
+
+
+class Masses(NamedTuple):
+    """What a world of a batch has for its bodies with mass; without any of them, no rows.
+
+    Attributes
+    ----------
+    state : MassState
+        What a step changes of them.
+    table : Impulses
+        Their contacts. Its room does not grow: a world that needs more has a `Fault`.
+    """
+
+    state: MassState
+    table: Impulses
+
+
+class MassRoom(NamedTuple):
+    """Workspaces of a thread for bodies with mass.
+
+    Attributes
+    ----------
+    work : Workspace
+        Of a step.
+    before, before_vel : (n, 3) float64
+        Poses and velocities before bodies without mass moved.
+    order : (n,) int64
+        Rows by `State.uid`.
+    row : (S,) uint8
+        `Own.row` before the steps: a world that has no room for its contacts is put back to it.
+    """
+
+    work: Workspace
+    before: F8
+    before_vel: F8
+    order: I8
+    row: U1
 
 
 @inline_kernel
@@ -134,7 +179,7 @@ def fault_of(state: State, fans: Fans) -> int:
             or not within(state.err_hi, i, -MAX_SPEED, MAX_SPEED)
         ):
             fault = 3
-        if state.control[i] != 0 or state.drive[i] < 0 or state.drive[i] > 2:
+        if state.drive[i] < 0 or state.drive[i] > 2:
             fault = 5
     for b in range(fans.r_max.shape[0]):
         if not (
@@ -148,6 +193,36 @@ def fault_of(state: State, fans: Fans) -> int:
         ):
             fault = 4
     return fault
+
+
+@merged_kernel
+def fault_of_masses(state: State, shapes: MassShapes, masses: Masses) -> int:
+    """`Fault` of what bodies with mass have beside that; see `fault_of`."""
+    if masses.table.size[0] < 0 or masses.table.size[0] > masses.table.key.shape[0]:
+        return 5
+    has_masses = shapes.values.shape[0] > 0
+    for i in range(state.control.shape[0]):
+        control = state.control[i]
+        if control < 0 or control > 4 or (control > 0) != (has_masses and shapes.values[i, MASS] > 0.0):
+            return 5
+        if control > 0 and not within(state.demand, i, -MAX_DEMAND, MAX_DEMAND):
+            return 2
+    return 0
+
+
+@merged_kernel
+def begin_masses(masses: Masses) -> None:
+    """Write what bodies with mass and their movers begin with, as `botyard.engine.masslayout.mass_state` and `impulses` have it."""
+    mass, table = masses.state, masses.table
+    for i in range(mass.depth.shape[0]):
+        mass.depth[i], mass.resting[i] = 0.0, 0
+        for k in range(3):
+            mass.seen[i, k] = math.nan
+            mass.floor[i, k] = mass.wrench[i, k] = 0.0
+    table.size[0], table.span[0] = 0, 0.0
+    for t in range(table.key.shape[0]):
+        table.impulse[t, 0] = table.impulse[t, 1] = 0.0
+        table.key[t, 0] = table.key[t, 1] = table.key[t, 2] = np.uint64(0)
 
 
 @merged_kernel
@@ -179,11 +254,12 @@ def begin_episode(state: State, bodies: Bodies, bins: Bins, own: Own) -> None:
 @merged_kernel
 def note_contacts(state: State, bins: Bins, own: Own) -> None:
     """Write `Own.contact` and `Own.other` after a step."""
-    for i in range(state.stall.shape[0]):
-        if state.stall[i] == 1:
-            met = bins.met[i]
+    count, boxes = state.stall.shape[0], own.task[BOXES]
+    for i in range(count):
+        met = bins.met[i]
+        if state.stall[i] == 1 and met != NO_BODY:
             own.contact[i] = 1 if met < 0 else 2
-            own.other[i] = met
+            own.other[i] = met if met < 0 else met - boxes if met >= boxes else met + count - boxes
 
 
 @merged_kernel
@@ -201,19 +277,77 @@ def sense(world: World, fans: Fans, beams: Beams, own: Own) -> None:
         own.double[j] = own.raw[j]
 
 
+@merged_kernel
+def copy_bytes(source: U1, to: U1) -> None:
+    """Copy a row of bytes."""
+    for k in range(to.shape[0]):
+        to[k] = source[k]
+
+
+@merged_kernel
+def keep_places(state: State, room: MassRoom) -> None:
+    """Copy poses and velocities, before bodies without mass move."""
+    for i in range(room.before.shape[0]):
+        for axis in range(3):
+            room.before[i, axis], room.before_vel[i, axis] = state.pose[i, axis], state.vel[i, axis]
+
+
+@merged_kernel
+def push(
+    state: State,
+    bodies: Bodies,
+    bins: Bins,
+    walls: Walls,
+    shapes: MassShapes,
+    masses: Masses,
+    room: MassRoom,
+    dt: float,
+) -> bool:
+    """Move bodies with mass, after the others have moved. False when there is no room for their contacts."""
+    moving = Moving(
+        state.pose, state.vel, state.disp, state.spin, state.uid, state.demand, state.contact, state.stall, state.mask,
+        state.held, state.drive, state.control, bodies.radius, bodies.inner, bodies.feels, bins.rows, bins.at, bins.start,
+        bins.frame, bins.shape, bins.reach, bins.met, room.before, room.before_vel, room.order,
+    )  # fmt: skip
+    return bool(step_masses(moving, walls, shapes, masses.state, masses.table, room.work, dt) <= OK)
+
+
+@merged_kernel
+def advance_step(
+    world: World, own: Own, walls: Walls, shapes: MassShapes, masses: Masses, room: MassRoom, dt: float, begins: bool
+) -> bool:
+    """A step of all bodies; where an episode begins, what follows from their poses. False when there is no room for contacts."""
+    has_masses = shapes.values.shape[0] > 0
+    if has_masses:
+        keep_places(world.state, room)
+    parts = PLACE if begins else MOVE if has_masses else MOVE | FOLLOW
+    while True:
+        advance_bodies(world, dt, own.seeds[1], own.counts[TICK], parts)
+        if parts != MOVE:
+            return True
+        if not push(world.state, world.bodies, world.bins, walls, shapes, masses, room, dt):
+            return False
+        parts = FOLLOW
+
+
 @rows_kernel
 def advance_world(
-    state: State, bodies: Bodies, bins: Bins, grid: Grid, fans: Fans, beams: Beams, own: Own, dt: float
-) -> None:
+    state: State, bodies: Bodies, bins: Bins, grid: Grid, fans: Fans, beams: Beams, own: Own, walls: Walls, shapes: MassShapes,
+    masses: Masses, room: MassRoom, dt: float,
+) -> None:  # fmt: skip
     """Begin an episode of a world, or advance it by steps of `dt` s, as `Own.task` says; then take all readings.
 
-    `state`, `bodies`, `bins`, `own`, and limits and errors of `fans` are the world's own; `grid`, `beams` and workspaces its thread's.
-    Steps are those of `botyard.engine.step`. A world with a `Fault` stays as it is.
+    `state`, `bodies`, `bins`, `own`, `masses`, and limits and errors of `fans` are the world's own; `grid`, `beams`, `room` and workspaces
+    its thread's. Steps are those of `botyard.engine.step`. A world with a `Fault` stays as it is. `shapes` has no rows in worlds
+    without bodies with mass.
     """
     begins = own.task[BEGINS] == 1
     if begins:  # first, as it puts right what is wrong with poses and velocities
         begin_episode(state, bodies, bins, own)
+        begin_masses(masses)
     own.fault[0] = fault_of(state, fans)
+    if own.fault[0] == 0:
+        own.fault[0] = fault_of_masses(state, shapes, masses)
     if own.fault[0] != 0:
         return
     world = World(state, bodies, bins, grid)
@@ -221,10 +355,14 @@ def advance_world(
         own.known[0] = own.counts[MAP]
         for i in range(bodies.leeway.shape[0]):
             bodies.leeway[i] = 0.0
+    copy_bytes(own.row, room.row)
     for i in range(own.contact.shape[0]):
         own.contact[i], own.other[i] = 0, -1
     for _ in range(1 if begins else own.task[STEPS]):
-        advance_bodies(world, dt, own.seeds[1], own.counts[TICK], 0 if begins else 3)
+        if not advance_step(world, own, walls, shapes, masses, room, dt, begins):
+            copy_bytes(room.row, own.row)
+            own.fault[0], own.known[0] = 7, -1
+            return
         if not begins:
             own.counts[TICK] += 1
             note_contacts(state, bins, own)
@@ -248,8 +386,8 @@ class Spaces(NamedTuple):
         Number of cells in the robot's runs before each one.
     cells : (m,) int64
         Number of cells of each robot; not 0.
-    radius : (m,) float64
-        Radius of each robot, m.
+    radius : (b + m,) float64
+        Radius of each of b boxes, and of each robot, m.
     """
 
     frame: F8
@@ -276,14 +414,17 @@ def cell_of(spaces: Spaces, robot: int, number: int) -> int:
 
 @rows_kernel
 def draw_places(counts: I8, seeds: U8, spaces: Spaces, clearance: float, places: F8, fault: I8) -> None:
-    """Draw a place for each robot of a world, (m, 3) m, m, rad, at least `clearance` m from circles around the robots before it.
+    """Draw a place for each robot of a world, at least `clearance` m from circles around the boxes, and around the robots before it.
 
-    Draws are functions of the seed of the world, its episode, how often places were drawn in it, the robot, and the number of the draw.
+    `places`, (b + m, 3) m, m, rad, has those of b boxes, and gets those of m robots. Draws are functions of the seed of the world, its
+    episode, how often places were drawn in it, the robot, and the number of the draw.
     """
     x0, y0, cell, columns = spaces.frame[0], spaces.frame[1], spaces.frame[2], spaces.columns[0]
     seed = episode_seed(seeds[0], counts[EPISODE])
     fault[0] = 0
-    for j in range(places.shape[0]):
+    boxes = places.shape[0] - spaces.cells.shape[0]
+    for n in range(boxes, places.shape[0]):
+        j = n - boxes
         key = stream_key(seed, np.uint64(PLACE_STREAM), np.uint64(counts[SAMPLES]), np.uint64(j))
         is_free = False
         for k in range(0, 4 * MAX_TRIES, 4):
@@ -292,31 +433,71 @@ def draw_places(counts: I8, seeds: U8, spaces: Spaces, clearance: float, places:
             x = x0 + (at % columns + 0.5 * (symmetric(key, np.uint64(k + 1)) + 1.0)) * cell
             y = y0 + (at // columns + 0.5 * (symmetric(key, np.uint64(k + 2)) + 1.0)) * cell
             is_free = True
-            for other in range(j):
+            for other in range(n):
                 dx, dy = x - places[other, 0], y - places[other, 1]
-                apart = spaces.radius[j] + spaces.radius[other] + clearance
+                apart = spaces.radius[n] + spaces.radius[other] + clearance
                 is_free = is_free and dx * dx + dy * dy >= apart * apart
             if is_free:
-                places[j, 0], places[j, 1], places[j, 2] = x, y, -math.pi * symmetric(key, np.uint64(k + 3))
+                places[n, 0], places[n, 1], places[n, 2] = x, y, -math.pi * symmetric(key, np.uint64(k + 3))
                 break
         if not is_free:
             fault[0] = 6
     counts[SAMPLES] += 1
 
 
+@inline_kernel
+def body_ahead(bodies: Bodies, pose: F8, row: int, x: float, y: float, dx: float, dy: float, best: float) -> float:
+    """How far a ray from (x, y), m, in the direction (dx, dy) gets before it meets the outline of a body, at most `best`, m."""
+    rx, ry, radius = pose[row, 0] - x, pose[row, 1] - y, bodies.radius[row]
+    along = rx * dx + ry * dy
+    # it misses the circle around the body, points away from it, or ends before it
+    if abs(rx * dy - ry * dx) > radius or along < -radius or along - radius >= best:
+        return best
+    c, s = cosine_sine(pose[row, 2])
+    ux, uy = c * dx + s * dy, c * dy - s * dx  # in the body's frame; so is the place of the ray
+    ox, oy = -c * rx - s * ry, s * rx - c * ry
+    for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
+        v0, v1 = bodies.vert_start[p], bodies.vert_start[p + 1]
+        ax, ay = bodies.verts[v1 - 1, 0] - ox, bodies.verts[v1 - 1, 1] - oy
+        for v in range(v0, v1):
+            bx, by = bodies.verts[v, 0] - ox, bodies.verts[v, 1] - oy
+            best = segment_range(ax, ay, bx - ax, by - ay, ux, uy, best)
+            ax, ay = bx, by
+    return best
+
+
 @rows_kernel
-def cast_rays(grid: Grid, xy: F8, bearings: F8, ranges: F8, reach: float, mask: int) -> None:
-    """Ranges, m, to the nearest walls of the classes `mask` from places in a world, (k, 2) m, in directions, (k,) rad; else `reach`."""
+def cast_rays(
+    grid: Grid,
+    bodies: Bodies,
+    rows: I8,
+    pose: F8,
+    classes: U2,
+    xy: F8,
+    bearings: F8,
+    ranges: F8,
+    reach: float,
+    mask: int,
+) -> None:
+    """Ranges, m, to the nearest walls and bodies from places in a world, (k, 2) m, in directions, (k,) rad; `reach` if nothing is nearer.
+
+    `mask`: classes of walls and bodies that are met; `rows`, (j,): the bodies that are looked at; `pose`, (n, 3), and `classes`, (n,): of
+    all bodies.
+    """
     for k in range(bearings.shape[0]):
         c, s = cosine_sine(bearings[k])
         gx, gy = (xy[k, 0] - grid.x0) / grid.h, (xy[k, 1] - grid.y0) / grid.h
-        ranges[k] = min(
-            wall_ahead(grid, gx, gy, away_from_zero(c), away_from_zero(s), reach / grid.h, mask) * grid.h, reach
-        )
+        dx, dy = away_from_zero(c), away_from_zero(s)
+        best = min(wall_ahead(grid, gx, gy, dx, dy, reach / grid.h, mask) * grid.h, reach)
+        for j in range(rows.shape[0]):
+            if int(classes[rows[j]]) & mask:
+                best = body_ahead(bodies, pose, rows[j], xy[k, 0], xy[k, 1], dx, dy, best)
+        ranges[k] = best + 0.0  # at a wall it may be −0
 
 
 __all__ = [
     "BEGINS",
+    "BOXES",
     "EPISODE",
     "MAP",
     "SAMPLES",
@@ -324,6 +505,8 @@ __all__ = [
     "TICK",
     "Contact",
     "Fault",
+    "MassRoom",
+    "Masses",
     "Own",
     "Spaces",
     "advance_world",

@@ -149,6 +149,12 @@ class Dynamics:
         self.state.resting[:] = 0
         self.table.size[0] = 0
 
+    def begin_episode(self) -> None:
+        """All bodies were put where they began, at rest: forget what was before, as `botyard.engine.batch.begin_masses` does."""
+        for name, new in mass_state(len(self.shapes.values))._asdict().items():
+            getattr(self.state, name)[:] = new
+        self.table.size[0], self.table.span[0] = 0, 0.0
+
     def load(self, state: MassState, table: Impulses) -> None:
         """Copy state and contacts of another `Dynamics` with the same bodies, and go on from there."""
         for name in MassState._fields:

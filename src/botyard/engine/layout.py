@@ -25,6 +25,8 @@ U8 = NDArray[np.uint64]
 
 WALL: Final = -1
 """In place of the row of a body: a wall."""
+NO_BODY: Final = -2
+"""In place of the row of a body: nothing."""
 
 
 class Mode(IntEnum):
@@ -326,7 +328,7 @@ class Bins(NamedTuple):
     reach : (3,) float64
         Greatest radius of a body, and greatest distances that one may move in this step and in one of this and the last, m.
     met : (n,) int64
-        Row of the body that each one was last stopped by, or `WALL`; see `Bodies.feels`.
+        Row of the body that each one was last stopped by, `WALL` or, of bodies with mass, `NO_BODY`; see `Bodies.feels`.
     """
 
     frame: F8

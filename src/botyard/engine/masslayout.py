@@ -115,6 +115,7 @@ class Moving(NamedTuple):
     bin_frame: F8
     bin_shape: I8
     bin_reach: F8
+    bin_met: I8
     before: F8
     before_vel: F8
     order: I8
@@ -210,9 +211,9 @@ class Workspace(NamedTuple):
  SLOTS) = range(61)
 """Columns of `Workspace.slots`."""
 
-ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, WALL_0, WALL_1, FLAGS = range(11)
+ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, AGAINST, WALL_0, WALL_1, FLAGS = range(12)
 """Columns of `Workspace.flags`: row; `AWAKE` …; first corner; `Control`; a mover that has moved; the substep in which a mover was
-jammed, or −1; contacts are wanted; the controller has forces; its part of the list of walls."""
+jammed, or −1; contacts are wanted; the controller has forces; of a mover: the slot that it presses into; its part of the list of walls."""
 NOTHING, AWAKE, ASLEEP, MOVER, LOST = range(5)
 """What a body is in a step: not solid; with mass; with mass and at rest; kinematic; with mass, and put back as it was out of bounds."""
 
@@ -267,7 +268,7 @@ def moving(state: State, bodies: Bodies, bins: Bins) -> Moving:
     return Moving(
         state.pose, state.vel, state.disp, state.spin, state.uid, state.demand, state.contact, state.stall, state.mask,
         state.held, state.drive, state.control, bodies.radius, bodies.inner, bodies.feels, bins.rows, bins.at, bins.start,
-        bins.frame, bins.shape, bins.reach, state.pose.copy(), state.vel.copy(), np.argsort(state.uid, kind="stable"),
+        bins.frame, bins.shape, bins.reach, bins.met, state.pose.copy(), state.vel.copy(), np.argsort(state.uid, kind="stable"),
     )  # fmt: skip
 
 

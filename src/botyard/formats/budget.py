@@ -21,6 +21,7 @@ from botyard.errors import (
     budget_error,
     did_you_mean,
 )
+from botyard.model.scene import MAX_EXTENT_M
 from botyard.names import shown
 
 OPTION: Final = "--max-read"
@@ -75,7 +76,7 @@ class Budget:
     vertices: int = 20_000_000
     robots: int = 20_000
     beams: int = 50_000_000
-    extent: float = 100_000.0
+    extent: float = MAX_EXTENT_M
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -17,6 +17,10 @@ from botyard.model.raster import Raster, rasterise
 from botyard.model.tracing import mask_to_segments, place_segments
 
 Float2D = NDArray[np.float64]
+MAX_EXTENT_M = 100_000.0
+"""Greatest width and height of a map, and distance of anything from its origin, m: of files, unless their reader was told to read
+larger ones, and of what programs draw.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,8 @@ class Scene:
         Raises
         ------
         ArgumentError
-            The array is not two-dimensional or not of bool, the resolution is not positive, or the origin is not finite.
+            The array is not two-dimensional or not of bool, the resolution is not positive, the origin is not finite, or walls would be
+            farther than `MAX_EXTENT_M` from the origin.
         """
         try:
             cells = np.asarray(solid)
@@ -182,9 +187,9 @@ class Scene:
         resolution = arguments.number(resolution, "resolution", low=0.0, above=True, unit="m")
         x, y, *th = origin
         corner = arguments.pose((x, y, *(th or [0.0])))
-        return cls(
-            name=name, segments=place_segments(mask_to_segments(cells) * resolution, corner), resolution=resolution
-        )
+        segments = place_segments(mask_to_segments(cells) * resolution, corner)
+        check_extent(segments, "solid")
+        return cls(name=name, segments=segments, resolution=resolution)
 
     def to_array(self, resolution: float, *, filled: bool = True) -> Raster:
         """The cells that walls and points occupy, as `Raster`: ``solid`` (rows, columns) bool, ``x``, ``y`` and ``resolution``, m.
@@ -256,3 +261,20 @@ def in_polygon(corners: tuple[tuple[float, float], ...], x: float, y: float) -> 
         if (y1 > y) != (y2 > y) and x < x1 + (y - y1) * (x2 - x1) / (y2 - y1):
             inside = not inside
     return inside and len(corners) > 2 and math.isfinite(x + y)
+
+
+def check_extent(lines: Float2D, what: str) -> None:
+    """Refuse lines, (n, 4) m, or points, (n, 2) m, that are larger or farther away than maps are.
+
+    Raises
+    ------
+    ArgumentError
+        They are wider or higher than `MAX_EXTENT_M`, or farther than that from the origin.
+    """
+    ends = lines.reshape(-1, 2)
+    if len(ends):
+        far = float(max(np.abs(ends).max(), np.ptp(ends, axis=0).max()))
+        if not far <= MAX_EXTENT_M:
+            raise ArgumentError(
+                f"{what}: expected at most {MAX_EXTENT_M:g} m across, and from the origin, found {far:g} m"
+            )

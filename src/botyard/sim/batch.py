@@ -15,11 +15,34 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from botyard.devices.ranging import Fan, fans_of, workspace
-from botyard.engine.batch import BEGINS, STEPS, Own, Spaces, advance_world, cast_rays, draw_places
+from botyard.engine.batch import (
+    BEGINS,
+    BOXES,
+    STEPS,
+    Masses,
+    MassRoom,
+    Own,
+    Spaces,
+    advance_world,
+    cast_rays,
+    draw_places,
+)
 from botyard.engine.blocks import Blocks
-from botyard.engine.build import build_bins
+from botyard.engine.build import BodySpec, build_bins
+from botyard.engine.dynamics import build_shapes
 from botyard.engine.kernels.raycast import Beams, Fans
 from botyard.engine.layout import F8, I8, U1, U8, Bins, Bodies, Grid, State
+from botyard.engine.masslayout import (
+    MASS,
+    Impulses,
+    MassShapes,
+    MassState,
+    Walls,
+    impulses,
+    mass_state,
+    walls,
+)
+from botyard.engine.masslayout import workspace as mass_workspace
 from botyard.model.obstacles import Visible
 from botyard.native.kernels import RowsEntry, RowTable
 from botyard.native.kinds import Pack
@@ -34,8 +57,14 @@ DERIVED_BODIES: Final = ("world", "placed", "leeway")
 """Arrays of `Bodies` that each world has for itself."""
 THREAD_BODIES: Final = ("scratch", "near")
 """Arrays of `Bodies` that each thread has for itself."""
-GRID_ARGUMENT: Final = 3
-"""Number of the argument `grid` of `advance_world`."""
+GRID_ARGUMENT, WALLS_ARGUMENT = 3, 7
+"""Numbers of the arguments `grid` and `walls` of `advance_world`."""
+CONTACTS, CONTACTS_PER_MASS = 64, 16
+"""Contacts of bodies with mass for which a world has room, and how many more for each of them."""
+PAIRS_PER_BODY: Final = 64
+"""Pairs of near bodies for which a thread has room, for each body."""
+WALLS_PER_MASS: Final = 2048
+"""Walls near bodies with mass for which a thread has room, for each of them."""
 SPACES_ARGUMENT: Final = 2
 """Number of the argument `spaces` of `draw_places`."""
 
@@ -50,30 +79,56 @@ class Plan:
         The state of a world's bodies as they are added.
     bodies : Bodies
         Their shapes.
+    specs : sequence of BodySpec
+        What they are.
+    boxes : int
+        So many of them, the first ones, are boxes; all others are robots.
     fans : sequence of Fan
         Their range sensors.
     readings : int
-        Number of readings of each body; where a body has fewer, they are NaN.
+        Number of readings of each robot; where a robot has fewer, they are NaN.
     dtype : dtype
         Type of the readings.
     """
 
     state: State
     bodies: Bodies
+    specs: Sequence[BodySpec]
+    boxes: int
     fans: Sequence[Fan]
     readings: int
     dtype: DTypeLike
 
 
 class _Thread:
-    """The workspaces of a thread."""
+    """The workspaces of a thread. `shapes`: of bodies with mass; `size`: bytes of a world's state."""
 
-    def __init__(self, plan: Plan, fans: Fans) -> None:
+    def __init__(self, plan: Plan, fans: Fans, shapes: MassShapes, size: int) -> None:
         self.bodies = {name: np.zeros_like(getattr(plan.bodies, name)) for name in THREAD_BODIES}
         self.beams: Pack[Beams] = Pack(workspace(fans))
         self.beam_r_max = np.zeros_like(fans.beam_r_max)
-        count = len(plan.state.pose) * plan.readings
+        count = (len(plan.state.pose) - plan.boxes) * plan.readings
         self.raw, self.bright = np.full(count, np.nan), np.zeros(count, np.int16)
+        n, masses = len(shapes.values), _number_of_masses(shapes)
+        self.room = Pack(
+            MassRoom(
+                work=mass_workspace(
+                    n, slots=n, corners=len(shapes.corners), pairs=min(PAIRS_PER_BODY * n, n * (n - 1) // 2),
+                    walls=WALLS_PER_MASS * masses, touches=_room_for_contacts(masses),
+                ),
+                before=np.zeros((n, 3)), before_vel=np.zeros((n, 3)), order=np.argsort(plan.state.uid[:n], kind="stable"),
+                row=np.zeros(size if masses else 0, np.uint8),
+            )
+        )  # fmt: skip
+
+
+def _number_of_masses(shapes: MassShapes) -> int:
+    return int((shapes.values[:, MASS] > 0.0).sum())
+
+
+def _room_for_contacts(masses: int) -> int:
+    """How many contacts a world with so many bodies with mass has room for."""
+    return CONTACTS + CONTACTS_PER_MASS * masses if masses else 0
 
 
 class _Addresses:
@@ -135,7 +190,7 @@ class Batch:
     ----------
     state : Blocks
         What is handed on from step to step, and the readings: the arrays of `State` by their names, ``counts``, ``seeds``, ``start``,
-        ``contact``, ``other``, ``ranges`` (see `Own`), and `SENSOR`.
+        ``contact``, ``other``, ``ranges`` (see `Own`), and `SENSOR`; those of `MassState` and `Impulses` as ``mass.seen`` and so on.
     parts : list of (int, int)
         First world and end of the part of each thread.
     """
@@ -144,6 +199,9 @@ class Batch:
         self._plan, self._dt = plan, dt
         self._fans = fans_of(plan.fans)
         m, r = len(plan.state.pose), plan.readings
+        shapes = build_shapes(plan.specs if any(spec.dynamics is not None for spec in plan.specs) else ())
+        self._shapes = Pack(shapes)
+        mass, table = mass_state(len(shapes.values)), impulses(_room_for_contacts(_number_of_masses(shapes)))
         self._fields: list[tuple[str, DTypeLike, tuple[int, ...]]] = [
             ("counts", np.int64, (4,)),
             ("seeds", np.uint64, (2,)),
@@ -152,7 +210,8 @@ class Batch:
             ("contact_kind", np.int8, (m,)),
             ("other", np.int64, (m,)),
             *((name, np.float64, getattr(self._fans, name).shape) for name in SENSOR),
-            ("ranges", plan.dtype, (m, r)),
+            *((f"mass.{name}", a.dtype, a.shape) for of in (mass, table) for name, a in of._asdict().items()),
+            ("ranges", plan.dtype, (m - plan.boxes, r)),
         ]
         self.state = Blocks(count, self._fields)
         self._bins = build_bins(m)
@@ -166,17 +225,19 @@ class Batch:
                 ("places", np.float64, (m, 3)),
             ],
         )
-        self._task: I8 = np.zeros(2, np.int64)
+        self._task: I8 = np.zeros(3, np.int64)
+        self._task[BOXES] = plan.boxes
         self._devices = np.arange(len(plan.fans))
         self._begin()
         bounds = np.linspace(0, count, min(threads, count) + 1).astype(np.int64).tolist()
         self.parts = list(pairwise(bounds))
-        self._threads = [_Thread(plan, self._fans) for _ in self.parts]
+        self._threads = [_Thread(plan, self._fans, shapes, self.state.bytes.shape[1]) for _ in self.parts]
         self._workers = Workers(len(self.parts), "worlds")
         self._everyone = [np.arange(first, end) for first, end in self.parts]
         self._bounds = np.array(bounds[1:-1], np.int64)
         self._thread_of = np.repeat(np.arange(len(self.parts)), np.diff(bounds))
         self._grids: dict[int, list[Pack[Grid]]] = {}
+        self._walls: dict[int, Pack[Walls]] = {}
         self._addresses = _Addresses()
         self._drawings: Recent[tuple[float, bool], _Drawing] = Recent(MAX_SPACES)
         self._places: F8 = self._derived.all("places")
@@ -221,10 +282,27 @@ class Batch:
                 counts=self.state.of(i, "counts"), seeds=self.state.of(i, "seeds"), start=self.state.of(i, "start"),
                 contact=self.state.of(i, "contact_kind"), other=self.state.of(i, "other"), raw=thread.raw, bright=thread.bright,
                 single=single, double=double, devices=self._devices, known=derived.of(i, "known"), fault=derived.of(i, "fault"),
-                task=self._task,
+                task=self._task, row=self.state.bytes[i],
             ),
+            self._walls[int(self._grid_of[i])],
+            self._shapes,
+            Masses(*self.masses(self.state, i)),
+            thread.room,
             self._dt,
         )  # fmt: skip
+
+    @staticmethod
+    def masses(state: Blocks, i: int) -> tuple[MassState, Impulses]:
+        """What a row of states has of bodies with mass; no rows without any."""
+        return (
+            MassState._make(state.of(i, f"mass.{name}") for name in MassState._fields),
+            Impulses._make(state.of(i, f"mass.{name}") for name in Impulses._fields),
+        )
+
+    @property
+    def has_masses(self) -> bool:
+        """Whether a body has mass."""
+        return len(self._shapes.value.values) > 0
 
     # -- grids
 
@@ -235,17 +313,19 @@ class Batch:
     def add_grid(self, number: int, grid: Grid) -> None:
         """Add the grid of a map, by the map's number. Threads get workspaces of their own for it."""
         self._grids[number] = packs = [Pack(grid._replace(near=np.zeros_like(grid.near))) for _ in self.parts]
-        self._addresses.add(number, [pack.address for pack in packs])
+        self._walls[number] = Pack(walls(grid))
+        self._addresses.add(number, [*(pack.address for pack in packs), self._walls[number].address])
         if self._table is None:
             self._grid_of[:] = number
             self._table = RowTable(advance_world, len(self._grid_of), self.arguments)
             for first, end in self.parts:
                 self._table.fill(first, end)
             self._column = self._table.words[:, self._table.column(GRID_ARGUMENT)]
+            self._walls_column = self._table.words[:, self._table.column(WALLS_ARGUMENT)]
 
     def drop_grid(self, number: int) -> None:
         """Forget the grid and the free space of a map that no world is in."""
-        del self._grids[number]
+        del self._grids[number], self._walls[number]
         self._addresses.drop(number)
         for drawing in self._drawings.values():
             drawing.packs.pop(number, None)
@@ -258,13 +338,18 @@ class Batch:
     def use_grids(self, numbers: I8) -> None:
         """Put each world into the map of its number, (n,)."""
         moved = np.flatnonzero(numbers != self._grid_of)
-        self._column[moved] = self._addresses.of(numbers[moved])[np.arange(len(moved)), self._thread_of[moved]]
+        addresses = self._addresses.of(numbers[moved])
+        self._column[moved] = addresses[np.arange(len(moved)), self._thread_of[moved]]
+        self._walls_column[moved] = addresses[:, -1]
         self._grid_of[moved] = numbers[moved]
 
     # -- places
 
-    def draw(self, chosen: I8, clearance: float, reachable: bool, space: Callable[[int], Pack[Spaces]]) -> F8:
-        """Draw places for the robots of these worlds, (k, m, 3). `space`: free space of the map of a number, for these arguments.
+    def draw(
+        self, chosen: I8, boxes: F8, clearance: float, reachable: bool, space: Callable[[int], Pack[Spaces]]
+    ) -> F8:
+        """Draw places for the robots of these worlds, (k, m, 3). `boxes`: where these are, (k, b, 3); `space`: free space of the map of a
+        number, for these arguments.
 
         Check `faults` after that.
         """
@@ -290,8 +375,11 @@ class Batch:
             )
             drawing.table.fill(0, len(self._grid_of))
         drawing.table.words[chosen, drawing.table.column(SPACES_ARGUMENT)] = drawing.addresses.of(maps)[:, 0]
+        count = self._plan.boxes
+        if count:
+            self._places[chosen, :count] = boxes
         draw_places(drawing.table, chosen)
-        return self._places[chosen]
+        return self._places[chosen, count:]
 
     # -- steps
 
@@ -315,12 +403,26 @@ class Batch:
             parts = np.split(ascending, np.searchsorted(ascending, self._bounds))
         self._call(advance_world, self._table, parts)
 
-    def cast(self, xy: F8, bearings: F8, reach: float, ranges: F8) -> None:
-        """Cast rays among the walls of each world: from (n, k, 2) m, in directions (n, k) rad, to `reach` m, into `ranges`, (n, k)."""
+    def cast(self, xy: F8, bearings: F8, reach: float, ranges: F8, *, boxes: bool) -> None:
+        """Cast rays among the walls, and `boxes`, of each world: from (n, k, 2) m, in directions (n, k) rad, to `reach` m, into `ranges`,
+        (n, k).
+        """
+        bodies, rows = Pack(self._plan.bodies), np.arange(self._plan.boxes if boxes else 0)
         table = RowTable(
             cast_rays,
             len(self._grid_of),
-            lambda i: (self._grid(i), xy[i], bearings[i], ranges[i], reach, int(Visible.LASER)),
+            lambda i: (
+                self._grid(i),
+                bodies,
+                rows,
+                self.state.of(i, "pose"),
+                self.state.of(i, "mask"),
+                xy[i],
+                bearings[i],
+                ranges[i],
+                reach,
+                int(Visible.LASER),
+            ),
         )
         table.fill(0, len(self._grid_of))
         table.words[:, table.column(0)] = self._column

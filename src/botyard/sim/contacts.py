@@ -96,7 +96,7 @@ def _cross(a: F8, b: F8) -> bool:
 
 
 def nearest(sim: Core, row: int, within: float) -> tuple[float, str]:
-    """The obstacle nearest to the outline of a body.
+    """The obstacle nearest to the outline of a body; where there is none, the nearest body with mass.
 
     Parameters
     ----------
@@ -120,12 +120,15 @@ def nearest(sim: Core, row: int, within: float) -> tuple[float, str]:
     if (found := edge_distance(mine, _walls(sim, low, high))) <= within:
         best = found
     away = np.abs(pose[:, :2] - pose[row, :2]).max(axis=1)
-    near = (away <= radius + radius[row] + within) & (state.mask & int(Visible.OBSTACLE) != 0)
-    near[row] = False
-    for k in np.flatnonzero(near).tolist():
-        found = edge_distance(mine, placed(specs[k].parts, pose[k]))
-        if found <= within and found < best:
-            best, name = found, specs[k].name
+    for visible in (Visible.OBSTACLE, Visible.PUSHED):
+        near = (away <= radius + radius[row] + within) & (state.mask & int(visible) != 0)
+        near[row] = False
+        for k in np.flatnonzero(near).tolist():
+            found = edge_distance(mine, placed(specs[k].parts, pose[k]))
+            if found <= within and found < best:
+                best, name = found, specs[k].name
+        if best <= within:  # what is pushed stops nobody, unless it is stuck itself
+            break
     return best, name
 
 

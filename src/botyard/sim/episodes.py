@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from botyard import arguments
 from botyard.devices.battery import Batteries
 from botyard.engine.commands import MAX_COORDINATE, EnableMotors, set_error_mode
-from botyard.engine.layout import F8, I8, OdometryErrorMode, State
+from botyard.engine.layout import F8, I1, I8, OdometryErrorMode, State
 from botyard.engine.rng import _GOLDEN, _WORD, _mix, seed_word
 from botyard.engine.simulation import Engine
 from botyard.engine.tables import NOBODY
@@ -56,6 +56,8 @@ class _Plan(NamedTuple):
         Rows of bodies whose odometry is the true pose.
     drawn : list of (int, OdometryErrorMode)
         Rows whose errors of odometry are set when an episode begins.
+    controls : (n,) int8
+        What drives bodies with mass.
     first : str
         Name of a body.
     """
@@ -68,6 +70,7 @@ class _Plan(NamedTuple):
     robots: slice | I8
     perfect: I8
     drawn: list[tuple[int, OdometryErrorMode]]
+    controls: I1
     first: str
 
 
@@ -144,6 +147,10 @@ class Episodes:
             state.odom_frame[...] = state.pose
             if len(plan.perfect):
                 state.odom[plan.perfect], state.odom_frame[plan.perfect] = state.pose[plan.perfect], 0.0
+        if engine.dynamics is not None:
+            state.control[...] = plan.controls
+            state.demand.fill(0)
+            engine.dynamics.begin_episode()
         for row, mode in plan.drawn:
             set_error_mode(state, row, mode, int(seed_word(seed)))
         engine.bins.reach.fill(0.0)
@@ -205,6 +212,7 @@ def _plan_of(engine: Engine, starts: Mapping[str, Pose], robots: Iterable[str]) 
             for row, mode in enumerate(modes)
             if mode in (OdometryErrorMode.CONSTANT, OdometryErrorMode.RANDOM_INIT)
         ],
+        controls=np.array([spec.control for spec in engine.specs], np.int8),
         first=engine.specs[0].name if engine.specs else "",
     )
 
@@ -212,8 +220,6 @@ def _plan_of(engine: Engine, starts: Mapping[str, Pose], robots: Iterable[str]) 
 def _check_supported(engine: Engine) -> None:
     """Refuse what remembers more than where bodies are."""
     found = []
-    if engine.dynamics is not None:
-        found.append("bodies with mass")
     if (engine.state.carrier != NOBODY).any():
         found.append("bodies that are carried")
     if (engine.table(Batteries).capacity > 0.0).any():

@@ -76,9 +76,14 @@ def free_space(scene: Scene, grid: Grid, reach: float, begin: tuple[float, float
 
 
 def spaces_of(
-    scene: Scene, grid: Grid, radii: Sequence[float], clearance: float, begin: tuple[float, float] | None
+    scene: Scene,
+    grid: Grid,
+    radii: Sequence[float],
+    clearance: float,
+    begin: tuple[float, float] | None,
+    boxes: Sequence[float] = (),
 ) -> Spaces:
-    """The free space of a map for robots, as circles of these radii, m, that are `clearance` m from its walls.
+    """The free space of a map for robots, as circles of these radii, m, that are `clearance` m from its walls; radii of boxes, too.
 
     Raises
     ------
@@ -100,7 +105,7 @@ def spaces_of(
         begin=np.concatenate([begins for _, begins, _ in of_robots]),
         before=np.concatenate([before for _, _, before in of_robots]),
         cells=np.array([len(space.cells) for space, _, _ in of_robots]),
-        radius=np.array(radii),
+        radius=np.array([*boxes, *radii]),
     )
 
 

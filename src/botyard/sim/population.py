@@ -28,7 +28,7 @@ from botyard.geometry import Pose
 from botyard.model.library import load_laser
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
-from botyard.model.scene import Scene
+from botyard.model.scene import Scene, check_extent
 from botyard.names import MAX_NAME, body_name, check_name
 from botyard.sim.bodies import Bodies
 from botyard.sim.doubts import doubtful_map, doubtful_places, to_warnings
@@ -273,9 +273,11 @@ class Population(Bodies, ABC, Generic[R]):
         Raises
         ------
         ArgumentError
-            There are fewer than two points, or they are no points.
+            There are fewer than two points, they are no points, or they are farther than `botyard.model.scene.MAX_EXTENT_M` from the
+            origin or each other.
         """
         corners = arguments.array(points, "points", 2)
+        check_extent(corners, "points")
         if len(corners) < 2:
             raise ArgumentError(f"points: expected at least two, found {len(corners)}")
         scene, state, rows = self.scene, self.snapshot.state, self.snapshot.rows
@@ -435,8 +437,8 @@ class Population(Bodies, ABC, Generic[R]):
         radius = max(hypot(x, y) for part in body.parts for x, y in part)
         return self._probe.free_poses(n, radius, clearance, begin, index)
 
-    def cast(self, xy: ArrayLike, bearing: ArrayLike, *, range_max: float) -> F8:
-        """Exact ranges from any places to the walls of the map: for maps, and for particle filters. Robots and boxes are not seen.
+    def cast(self, xy: ArrayLike, bearing: ArrayLike, *, range_max: float, boxes: bool = True) -> F8:
+        """Exact ranges from any places to the walls of the map: for maps, and for particle filters. Robots are not seen.
 
         Parameters
         ----------
@@ -446,6 +448,8 @@ class Population(Bodies, ABC, Generic[R]):
             Directions in the world, rad; shapes are broadcast against each other.
         range_max : float
             Where nothing is nearer, this is the range, m.
+        boxes : bool
+            Boxes of the map are seen, too, where they are now.
 
         Returns
         -------
@@ -458,7 +462,10 @@ class Population(Bodies, ABC, Generic[R]):
             An argument is not finite, out of its range or of another shape.
         """
         return self._probe.cast(
-            xy, bearing, arguments.number(range_max, "range_max", low=0.0, high=MAX_RANGE, unit="m")
+            xy,
+            bearing,
+            arguments.number(range_max, "range_max", low=0.0, high=MAX_RANGE, unit="m"),
+            boxes=arguments.flag(boxes, "boxes"),
         )
 
     def near_walls(self, xy: ArrayLike, *, reach: float, count: int = 8) -> F8:

@@ -113,7 +113,7 @@ class Probe:
             raise ArgumentError(f"there is room for {len(found)} of {n} places that are {clearance:g} m apart")
         return np.array(found, np.float64).reshape(n, 3)
 
-    def cast(self, xy: ArrayLike, bearing: ArrayLike, range_max: float) -> F8:
+    def cast(self, xy: ArrayLike, bearing: ArrayLike, range_max: float, *, boxes: bool) -> F8:
         """See `Simulation.cast`."""
         places, directions = arguments.numbers(xy, "xy"), arguments.numbers(bearing, "bearing")
         if places.ndim < 1 or places.shape[-1] != 2:
@@ -129,8 +129,10 @@ class Probe:
         if not (np.abs(places) <= MAX_COORDINATE).all() or not (np.abs(directions) <= MAX_COORDINATE).all():
             raise ArgumentError(f"xy, bearing: expected finite numbers within ±{MAX_COORDINATE:g}")
         ranges = np.empty(len(places))
-        grid = Pack(self._sim.engine.grid)
-        table = RowTable(cast_rays, 1, lambda _: (grid, places, directions, ranges, range_max, int(Visible.LASER)))
+        engine, state = self._sim.engine, self._sim.engine.state
+        rows = np.array([engine.rows[name] for name in self._sim.box_names if boxes], np.int64)
+        of_world = Pack(engine.grid), Pack(engine.bodies), rows, state.pose, state.mask
+        table = RowTable(cast_rays, 1, lambda _: (*of_world, places, directions, ranges, range_max, int(Visible.LASER)))
         table.fill(0, 1)
         cast_rays(table, np.zeros(1, np.int64))
         return ranges.reshape(shape)

@@ -536,7 +536,7 @@ class Simulation(Restorable[Robot]):
         ArgumentError
             An argument is out of its range or of another shape.
         NotNowError
-            The world has bodies with mass, grippers, joints, draining batteries or devices that remember something: `restore` a state of
+            The world has grippers, joints, draining batteries or devices that remember something: `restore` a state of
             its beginning instead.
         """
         if self._is_ours is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -13,11 +13,12 @@ import numpy as np
 
 from botyard import arguments
 from botyard.engine.batch import Spaces
-from botyard.engine.build import build_grid
+from botyard.engine.build import BodySpec
 from botyard.engine.layout import F8, I8, U8, Grid
 from botyard.engine.rng import stream_keys
 from botyard.errors import ArgumentError
 from botyard.formats.registry import load_scene
+from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.native.kinds import Pack
@@ -37,18 +38,24 @@ class Map:
     ----------
     scene, grid : Scene, Grid
         What stands in it.
-    starts : (m, 3) float64
-        Where robots begin in it when nobody says where: m, m, rad.
+    boxes : tuple of BodySpec
+        Its boxes.
+    starts : (b + m, 3) float64
+        Where its boxes begin, and robots when nobody says where: m, m, rad.
     """
 
     scene: Scene
     grid: Grid
+    boxes: tuple[BodySpec, ...]
     starts: F8
 
     def space(self, radii: Sequence[float], clearance: float, *, reachable: bool) -> Pack[Spaces]:
-        """Free space for robots of these radii, m; with `reachable` that in the region of the first start, or in the largest region."""
-        begin = (float(self.starts[0, 0]), float(self.starts[0, 1])) if reachable else None
-        return Pack(spaces_of(self.scene, self.grid, radii, clearance, begin))
+        """Free space for bodies of these radii, m, boxes first; with `reachable` that in the region of the first robot's start, or in the
+        largest region.
+        """
+        count = len(self.boxes)
+        begin = (float(self.starts[count, 0]), float(self.starts[count, 1])) if reachable else None
+        return Pack(spaces_of(self.scene, self.grid, radii[count:], clearance, begin, boxes=radii[:count]))
 
 
 class Maps:
@@ -62,6 +69,8 @@ class Maps:
         The robots of each world.
     size : int
         So many maps are kept that no world is in; of a function so many maps are used at a time.
+    boxes : sequence of BoxObject
+        Boxes that stand in all maps, beside those of the map.
 
     Raises
     ------
@@ -69,8 +78,9 @@ class Maps:
         `scenes` is something else, or there is none.
     """
 
-    def __init__(self, scenes: Scenes, robots: Sequence[RobotSpec], size: int) -> None:
-        self._robots, self._size = robots, size
+    def __init__(self, scenes: Scenes, robots: Sequence[RobotSpec], size: int, boxes: Sequence[BoxObject] = ()) -> None:
+        self._robots, self._size, self._more = robots, size, tuple(boxes)
+        self._boxes: tuple[BodySpec, ...] | None = None
         self._make: Callable[[int], Scene]
         if callable(scenes):
             self._make, self.count = scenes, None
@@ -148,14 +158,19 @@ class Maps:
         scene = self._make(number)
         if not isinstance(scene, Scene):
             raise ArgumentError(f"scenes({number}): expected a Scene, found {arguments.found(scene)}")
-        if scene.boxes:
-            raise ArgumentError(
-                f'scenes: map "{scene.name}": movable boxes of maps are not supported in Worlds; leave them out '
-                "(dataclasses.replace(scene, boxes=())), make them walls, or use Simulation"
-            )
+        if self._more:
+            scene = replace(scene, boxes=(*scene.boxes, *self._more))
         sim = Simulation(scene, warn=_silent)
-        starts = [sim.add_robot(spec).start for spec in self._robots]
-        return Map(scene, build_grid(scene), np.array(starts, np.float64).reshape(-1, 3))
+        boxes = tuple(sim.engine.specs)
+        if self._boxes is None:
+            self._boxes = boxes
+        elif boxes != self._boxes:
+            raise ArgumentError(
+                f'scenes: the boxes of the map "{scene.name}" are others than those of the first one; in Worlds all maps have '
+                "the same boxes, at any poses"
+            )
+        starts = [*(box.pose for box in scene.boxes), *(sim.add_robot(spec).start for spec in self._robots)]
+        return Map(scene, sim.engine.grid, boxes, np.array(starts, np.float64).reshape(-1, 3))
 
 
 def _silent(text: str) -> None:

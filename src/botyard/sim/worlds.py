@@ -32,14 +32,16 @@ from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import sonar_bundles
 from botyard.engine.batch import EPISODE, MAP, MAX_COORDINATE, SAMPLES, TICK, Contact, Fault
 from botyard.engine.blocks import Blocks
+from botyard.engine.commands import check_pose
 from botyard.engine.layout import F8, I1, I8, U1, U8, State
 from botyard.engine.rng import DEFAULT_SEED, episode_seeds
 from botyard.errors import ArgumentError, NotNowError
 from botyard.formats.models import find_robot
 from botyard.handle import Handle
 from botyard.model.beams import Bundle
-from botyard.model.obstacles import Visible
+from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import RobotSpec
+from botyard.model.scene import Scene
 from botyard.sim.batch import SENSOR, Batch, Plan
 from botyard.sim.freespace import checked_clearance
 from botyard.sim.notebook import MAX_ROWS, page
@@ -62,6 +64,7 @@ FAULTS: Final = {
     Fault.LIMITS: "a limit of speeds or accelerations, or an error of odometry, is not finite, negative or too large",
     Fault.SENSOR: "ranges or errors of a sensor are not finite, negative or too large, or its least range is above its greatest",
     Fault.KIND: "its state is not one of these worlds",
+    Fault.CONTACTS: "its bodies with mass touch others and walls in more places than there is room for; a Simulation makes room",
 }
 PARAMETERS: Final = {
     "max_speed": "max_vel",
@@ -76,6 +79,8 @@ PARAMETERS: Final = {
     "bearing_noise": "a_noise",
 }
 """Names of `Worlds.param`, and of the arrays."""
+OF_BODIES: Final = frozenset(State._fields)
+"""Arrays of these that have a row for each body."""
 
 
 class Worlds(Handle):
@@ -105,12 +110,15 @@ class Worlds(Handle):
         it lasers, or else the ring.
     sensor_noise, odometry_error
         As for `Simulation`.
+    boxes : sequence of BoxObject
+        Boxes that stand in all maps beside those of the map, as by `Simulation.add_box`. With a mass (``dynamics``) they are pushed. All
+        maps have the same boxes, at any poses.
 
     Raises
     ------
     ArgumentError
-        A parameter is out of its range or of another type, or a robot or a map has what worlds do not support: bodies with mass, movable
-        boxes, grippers, joints, draining batteries, error models of devices. A `Simulation` has all of these.
+        A parameter is out of its range or of another type, or a robot or a map has what worlds do not support: grippers, joints, draining
+        batteries, error models of devices. A `Simulation` has all of these. Or maps have different boxes.
     """
 
     _copying: ClassVar[str] = "keep a copy of its state (worlds.state.copy()), or copy a world (worlds.world(i))"
@@ -118,7 +126,19 @@ class Worlds(Handle):
         name: f"write into it: worlds.{name}[...] = …" for name in ("command", "state")
     } | {
         name: "call step(), or reset(…)"
-        for name in ("pose", "odom", "vel", "ranges", "contact", "other", "tick", "episode", "map_id")
+        for name in (
+            "pose",
+            "odom",
+            "vel",
+            "box_pose",
+            "box_vel",
+            "ranges",
+            "contact",
+            "other",
+            "tick",
+            "episode",
+            "map_id",
+        )
     }
 
     def __init__(
@@ -135,6 +155,7 @@ class Worlds(Handle):
         sensors: Sequence[str] | None = None,
         sensor_noise: bool = True,
         odometry_error: str = "random_each_update",
+        boxes: Sequence[BoxObject] = (),
     ) -> None:
         n = arguments.whole(n, "n", low=1, high=MAX_WORLDS)
         threads = arguments.whole(threads, "threads", low=1, high=MAX_THREADS)
@@ -150,19 +171,28 @@ class Worlds(Handle):
             raise ArgumentError("robots: expected at least one model, found none")
         self._specs = specs
         self._settings: dict[str, Any] = {"step": step, "sensor_noise": sensor_noise, "odometry_error": odometry_error}
-        first = Simulation(warn=_silent, **self._settings)
         for spec in specs:
             _check_supported(spec)
+        own_seeds = _seeds(seeds, n)
+        self._maps = Maps(scenes, specs, map_pool, _boxes(boxes))
+        number = int(self._maps.numbers(own_seeds[:1], np.zeros(1, np.int64))[0])
+        first = Simulation(Scene(boxes=self._maps[number].scene.boxes), warn=_silent, **self._settings)
+        for spec in specs:
             first.add_robot(spec)
         _check_devices(first)
         self.names = tuple(first.robots)
         """Names of the robots of each world."""
-        self._maps = Maps(scenes, specs, map_pool)
-        self._fans, readings = _fans(specs, _sensors(specs, sensors), noise=sensor_noise)
+        self.box_names = first.box_names
+        """Names of the boxes of each world."""
+        self._robots = slice(len(self.box_names), None)
+        """Rows of robots, behind those of boxes."""
+        self._fans, readings = _fans(specs, _sensors(specs, sensors), len(self.box_names), noise=sensor_noise)
         bodies = first.engine.bodies
         plan = Plan(
             state=first.engine.state,
             bodies=bodies._replace(feels=bodies.feels | np.int8(2)),
+            specs=first.engine.specs,
+            boxes=len(self.box_names),
             fans=[fan for _, fan in self._fans],
             readings=readings,
             dtype=kind,
@@ -172,9 +202,9 @@ class Worlds(Handle):
         self._batch = Batch(plan, n, first.dt, threads)
         self._adopt()
         self._log: EpisodeLog | None = None
-        self._seeds[:] = _seeds(seeds, n)
+        self._seeds[:] = own_seeds
         everyone = np.arange(n)
-        self._begin(everyone, self._starts_of_episodes(everyone, None, None, is_free=False))
+        self._begin(everyone, self._starts_of_episodes(everyone, None, None, None, is_free=False))
 
     def _adopt(self) -> None:
         """Make the public arrays of those of the batch."""
@@ -186,19 +216,21 @@ class Worlds(Handle):
         self._map_ids: I8 = counts[:, MAP]
         self._samples: I8 = counts[:, SAMPLES]
         self._starts: F8 = state.all("start")
-        mine = vars(self)
+        mine, robots, boxes = vars(self), self._robots, slice(len(self.box_names))
 
         def shown(array: NDArray[Any]) -> NDArray[Any]:
             array.flags.writeable = False
             return array
 
-        mine["pose"] = shown(state.all("pose"))
-        mine["odom"] = shown(state.all("odom"))
-        mine["vel"] = shown(state.all("vel"))
+        mine["pose"] = shown(state.all("pose")[:, robots])
+        mine["odom"] = shown(state.all("odom")[:, robots])
+        mine["vel"] = shown(state.all("vel")[:, robots])
+        mine["box_pose"] = shown(state.all("pose")[:, boxes])
+        mine["box_vel"] = shown(state.all("vel")[:, boxes])
         mine["ranges"] = shown(state.all("ranges"))
-        mine["contact"] = shown(state.all("contact_kind"))
-        mine["other"] = shown(state.all("other"))
-        mine["command"] = state.all("target")
+        mine["contact"] = shown(state.all("contact_kind")[:, robots])
+        mine["other"] = shown(state.all("other")[:, robots])
+        mine["command"] = state.all("target")[:, robots]
         mine["state"] = state.bytes
         mine["tick"] = shown(counts[:, TICK])
         mine["episode"] = shown(counts[:, EPISODE])
@@ -210,12 +242,16 @@ class Worlds(Handle):
     """Poses by odometry, each in the frame that begins where its robot began the episode, (n, m, 3): m, m, rad."""
     vel: F8
     """Velocities forward, leftward and of rotation in robots' own frames, (n, m, 3): m/s, m/s, rad/s."""
+    box_pose: F8
+    """True poses of the boxes, (n, b, 3) for b boxes: m, m, rad."""
+    box_vel: F8
+    """Velocities of the boxes in their own frames, (n, b, 3): m/s, m/s, rad/s."""
     ranges: NDArray[Any]
     """Readings of all `sensors` of each robot one behind the other, (n, m, R), m; NaN where a robot has fewer than R."""
     contact: I1
-    """What stopped each robot in the last call of `step`, (n, m) int8: 0 nothing, 1 a wall, 2 another robot (`Contact`)."""
+    """What stopped each robot in the last call of `step`, (n, m) int8: 0 nothing, 1 a wall, 2 another robot or a box (`Contact`)."""
     other: I8
-    """Which robot that was, (n, m): −1 for none."""
+    """Which robot that was, (n, m); box j is m + j, −1 none."""
     command: F8
     """Velocities that robots are to have, (n, m, 3), to be written: forward and leftward, m/s; turn rate, rad/s. Episodes begin with 0."""
     state: U1
@@ -298,9 +334,10 @@ class Worlds(Handle):
         *,
         seeds: ArrayLike | None = None,
         poses: ArrayLike | Literal["free"] | Starts | None = None,
+        box_poses: ArrayLike | Starts | None = None,
         map_id: ArrayLike | None = None,
     ) -> None:
-        """Begin the next episode of all worlds, or of those that `mask` says: robots at rest at their starts, tick 0. Others go on.
+        """Begin the next episode of all worlds, or of those that `mask` says: all at rest at their starts, tick 0. Other worlds go on.
 
         Parameters
         ----------
@@ -311,6 +348,8 @@ class Worlds(Handle):
         poses : (k, m, 3) or (m, 3) array, "free", or callable, optional
             Where the robots begin: m, m, rad; "free": at places that `sample_free` draws in the new episode; a function gets the seeds
             of the new episodes, (k,) uint64, and gives such an array; else where `Simulation.add_robot` would put them.
+        box_poses : (k, b, 3) or (b, 3) array, or callable, optional
+            Where the boxes begin, in the same way; else where the map has them.
         map_id : int or (k,) array of ints, optional
             Numbers of maps; else each is drawn by the seed of the episode.
 
@@ -322,29 +361,28 @@ class Worlds(Handle):
         chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
         if not len(chosen):
             return
-        k, m = len(chosen), len(self._specs)
+        k = len(chosen)
         is_free = isinstance(poses, str) and poses == "free"
         numbers = self._seeds[chosen] if seeds is None else _seeds(seeds, k)
         episodes = self._episodes[chosen] + 1 if seeds is None else np.zeros(k, np.int64)
-        if callable(poses):
-            poses = poses(episode_seeds(numbers, episodes))
-        given = None if poses is None or is_free else _array(poses, "poses", np.float64, (k, m, 3))
-        if given is not None and not (np.isfinite(given).all() and (np.abs(given[..., :2]) <= MAX_COORDINATE).all()):
-            raise ArgumentError(f"poses: expected finite numbers, and places within ±{MAX_COORDINATE:g} m")
+        given = None if is_free else _given(poses, "poses", numbers, episodes, len(self._specs))
+        boxes = _given(box_poses, "box_poses", numbers, episodes, len(self.box_names))
         maps = None if map_id is None else _array(map_id, "map_id", np.int64, (k,))
         if maps is not None and (maps.min() < 0 or (self._maps.count is not None and maps.max() >= self._maps.count)):
             raise ArgumentError(f"map_id: expected numbers of maps, found {int(maps.min())} … {int(maps.max())}")
         before = self._seeds[chosen], self._episodes[chosen], self._map_ids[chosen], self._samples[chosen]
         self._seeds[chosen], self._episodes[chosen] = numbers, episodes
         try:
-            starts = self._starts_of_episodes(chosen, given, maps, is_free=is_free)
+            starts = self._starts_of_episodes(chosen, given, boxes, maps, is_free=is_free)
         except BaseException:  # also of a function that makes maps
             self._seeds[chosen], self._episodes[chosen], self._map_ids[chosen], self._samples[chosen] = before
             raise
         self._begin(chosen, starts)
 
-    def _starts_of_episodes(self, chosen: I8, poses: F8 | None, maps: I8 | None, *, is_free: bool) -> F8:
-        """Put worlds into the maps of the episodes whose numbers and seeds are set; where robots begin, (k, m, 3)."""
+    def _starts_of_episodes(
+        self, chosen: I8, poses: F8 | None, boxes: F8 | None, maps: I8 | None, *, is_free: bool
+    ) -> F8:
+        """Put worlds into the maps of the episodes whose numbers and seeds are set; where boxes and robots begin, (k, b + m, 3)."""
         seeds, episodes = self._seeds[chosen], self._episodes[chosen]
         if maps is not None:
             self._map_ids[chosen] = maps
@@ -354,13 +392,18 @@ class Worlds(Handle):
             self._map_ids[chosen] = 0
         self._samples[chosen] = 0
         self._use_maps()
+        count = len(self.box_names)
+        if (boxes is not None or not count) and (poses is not None or is_free):
+            boxes = np.zeros((len(chosen), 0, 3)) if boxes is None else boxes
+        else:
+            different, which = np.unique(self._map_ids[chosen], return_inverse=True)
+            starts: F8 = np.stack([self._maps[number].starts for number in different.tolist()])[which]
+            boxes = starts[:, :count] if boxes is None else boxes
+            poses = starts[:, count:] if poses is None else poses
         if is_free:
-            return self._sampled(chosen, FREE_CLEARANCE_M, reachable=True)
-        if poses is not None:
-            return poses
-        different, which = np.unique(self._map_ids[chosen], return_inverse=True)
-        starts: F8 = np.stack([self._maps[number].starts for number in different.tolist()])[which]
-        return starts
+            poses = self._sampled(chosen, boxes, FREE_CLEARANCE_M, reachable=True)
+        assert poses is not None
+        return np.concatenate([boxes, poses], axis=1) if count else poses
 
     def _begin(self, chosen: I8, poses: F8) -> None:
         """Begin episodes at these poses."""
@@ -423,7 +466,7 @@ class Worlds(Handle):
         mask : (n,) bool or int array, optional
             Which worlds, or their numbers; the places have the order of the numbers.
         clearance : float
-            Each robot, as a circle, is at least so far from walls and from the others, m.
+            Each robot, as a circle, is at least so far from walls, from boxes, and from the others, m.
         reachable : bool
             All places are in one region of the map: that of the map's home if there is room for them, else the largest.
 
@@ -439,14 +482,15 @@ class Worlds(Handle):
         """
         chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
         clearance = checked_clearance(clearance)
-        return self._sampled(chosen, clearance, reachable=arguments.flag(reachable, "reachable"))
+        return self._sampled(chosen, self.box_pose[chosen], clearance, reachable=arguments.flag(reachable, "reachable"))
 
-    def _sampled(self, chosen: I8, clearance: float, *, reachable: bool) -> F8:
+    def _sampled(self, chosen: I8, boxes: F8, clearance: float, *, reachable: bool) -> F8:
         if not len(chosen):
             return np.zeros((0, len(self._specs), 3))
         self._use_maps()
         places = self._batch.draw(
             chosen,
+            boxes,
             clearance,
             reachable,
             lambda number: self._maps[number].space(self._radii, clearance, reachable=reachable),
@@ -455,7 +499,9 @@ class Worlds(Handle):
             raise ArgumentError(f"there is no room for {len(self._specs)} robots that are {clearance:g} m apart")
         return places
 
-    def cast(self, xy: ArrayLike, bearing: ArrayLike, *, range_max: float, out: F8 | None = None) -> F8:
+    def cast(
+        self, xy: ArrayLike, bearing: ArrayLike, *, range_max: float, boxes: bool = True, out: F8 | None = None
+    ) -> F8:
         """Ranges to walls from places in the worlds: for maps, and for particle filters. Robots are not seen.
 
         Parameters
@@ -466,6 +512,8 @@ class Worlds(Handle):
             Directions in the world, rad.
         range_max : float
             Where nothing is nearer, this is the range, m.
+        boxes : bool
+            Boxes are seen, too, where they are now.
         out : (n, k) float64 array, optional
             Where ranges are written.
 
@@ -480,6 +528,7 @@ class Worlds(Handle):
             An argument is not finite, out of its range or of another shape.
         """
         range_max = arguments.number(range_max, "range_max", low=0.0, high=1e6, unit="m")
+        boxes = arguments.flag(boxes, "boxes")
         places = arguments.numbers(xy, "xy")
         n, k = len(self), places.shape[1] if places.ndim == 3 else 0
         places = np.ascontiguousarray(_array(places, "xy", np.float64, (n, k, 2)))
@@ -498,7 +547,7 @@ class Worlds(Handle):
                 f"out: expected a float64 array of shape {(n, k)}, contiguous, found {arguments.found(out)}"
             )
         self._use_maps()
-        self._batch.cast(places, directions, range_max, ranges)
+        self._batch.cast(places, directions, range_max, ranges, boxes=boxes)
         return ranges
 
     def near_walls(self, xy: ArrayLike | None = None, *, reach: float, count: int = 8) -> F8:
@@ -554,7 +603,8 @@ class Worlds(Handle):
             There is no parameter of that name.
         """
         arguments.one_of(name, "name", PARAMETERS)
-        return self._batch.state.all(PARAMETERS[name])
+        array = self._batch.state.all(PARAMETERS[name])
+        return array[:, self._robots] if PARAMETERS[name] in OF_BODIES else array
 
     def world(self, i: int) -> Simulation:
         """A simulation in the state of world `i`: it goes on as the world does, and is independent of it.
@@ -572,12 +622,14 @@ class Worlds(Handle):
         counts, start = state.of(i, "counts"), state.of(i, "start")
         seed = int(state.of(i, "seeds")[1])
         sim = Simulation(self._maps[int(counts[MAP])].scene, seed=seed, warn=_silent, **self._settings)
-        for spec, name, (x, y, th) in zip(self._specs, self.names, start.tolist(), strict=True):
+        for spec, name, (x, y, th) in zip(self._specs, self.names, start[self._robots].tolist(), strict=True):
             sim.add_robot(spec, name, pose=(x, y, th))
         self._configure(sim, {name: state.of(i, name) for name in SENSOR})
         engine = sim.engine
         for name in State._fields:
             getattr(engine.state, name)[...] = state.of(i, name)
+        if engine.dynamics is not None:
+            engine.dynamics.load(*self._batch.masses(state, i))
         engine.clock.tick = int(counts[TICK])
         engine.resumed()
         return sim
@@ -592,7 +644,7 @@ class Worlds(Handle):
                 bundles.append(replace(bundle, **values))
                 at += 1
             if tuple(bundles) != fan.bundles:
-                name = self.names[fan.row]
+                name = self.names[fan.row - len(self.box_names)]
                 if kind == "laser":
                     sim.robots[name].lasers[index]._configure(bundles[0])
                 else:
@@ -649,7 +701,7 @@ class Worlds(Handle):
                 latest[column][:] = values
                 self._configure(sim, latest)
             else:
-                getattr(sim.engine.state, column)[...] = values
+                getattr(sim.engine.state, column)[self._robots] = values
 
         return Episode(self._simulation(row, 0), kept.number, kept.commands, kept.steps, kept.written, write)
 
@@ -667,7 +719,6 @@ def _silent(text: str) -> None:
 def _check_supported(spec: RobotSpec) -> None:
     """Refuse robots with what worlds do not support."""
     has = {
-        "bodies with mass": spec.dynamics is not None,
         "grippers": spec.gripper is not None,
         "batteries that drain": spec.battery.capacity_wh > 0.0,
     }
@@ -702,9 +753,9 @@ def _sensors(specs: Sequence[RobotSpec], asked: Sequence[str] | None) -> list[tu
 
 
 def _fans(
-    specs: Sequence[RobotSpec], sensors: Sequence[tuple[str, int]], *, noise: bool
+    specs: Sequence[RobotSpec], sensors: Sequence[tuple[str, int]], first: int, *, noise: bool
 ) -> tuple[list[tuple[tuple[str, int], Fan]], int]:
-    """The range devices of all robots, and the number of readings of each robot."""
+    """The range devices of all robots, whose rows begin at `first`, and the number of readings of each robot."""
     made: list[list[tuple[Bundle, ...]]] = []
     for kind, index in sensors:
         of_robots: list[tuple[Bundle, ...]] = []
@@ -723,8 +774,31 @@ def _fans(
                 stream, senses = (
                     (LASER_STREAM + index, Visible.LASER) if kind == "laser" else (SONAR_STREAM, Visible.SONAR)
                 )
-                fans.append(((kind, index), Fan(row, stream, senses, row * readings + sum(sizes[:k]), made[k][row])))
+                fans.append(
+                    ((kind, index), Fan(first + row, stream, senses, row * readings + sum(sizes[:k]), made[k][row]))
+                )
     return fans, readings
+
+
+def _boxes(given: Sequence[BoxObject]) -> list[BoxObject]:
+    """Checked boxes."""
+    boxes = arguments.several(given, "boxes", "boxes")
+    for box in boxes:
+        arguments.instance(box, "boxes", BoxObject)
+        check_pose(box.pose)
+    return list(boxes)
+
+
+def _given(poses: ArrayLike | Starts | None, what: str, seeds: U8, episodes: I8, count: int) -> F8 | None:
+    """Where `count` bodies of worlds are to begin, (k, count, 3); None where nobody says it."""
+    if callable(poses):
+        poses = poses(episode_seeds(seeds, episodes))
+    if poses is None:
+        return None
+    given: F8 = _array(poses, what, np.float64, (len(seeds), count, 3))
+    if not (np.isfinite(given).all() and (np.abs(given[..., :2]) <= MAX_COORDINATE).all()):
+        raise ArgumentError(f"{what}: expected finite numbers, and places within ±{MAX_COORDINATE:g} m")
+    return given
 
 
 def _kind_of(dtype: DTypeLike) -> np.dtype[Any]:

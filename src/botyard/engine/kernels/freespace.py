@@ -9,6 +9,9 @@ from botyard.engine.kernels.jit import entry_kernel
 from botyard.engine.kernels.polygons import segment_distance
 from botyard.engine.layout import I4, I8, U1, Grid
 
+BORDER = 0.01
+"""Cells of the grid are taken for so much larger on each side, in cells: more than rounding does."""
+
 
 @entry_kernel
 def mark_near_walls(grid: Grid, x0: float, y0: float, cell: float, reach: float, near: U1) -> None:
@@ -17,20 +20,26 @@ def mark_near_walls(grid: Grid, x0: float, y0: float, cell: float, reach: float,
     Cell (iy, ix) of `near`, (ny, nx), has its middle at (`x0` + (ix + ½)·`cell`, `y0` + (iy + ½)·`cell`), m.
     """
     ny, nx = near.shape
-    seg = grid.seg
-    for k in range(seg.shape[0]):
-        if not int(grid.mask[k]) & OBSTACLE:
-            continue
-        ax, ay = grid.x0 + seg[k, 0] * grid.h, grid.y0 + seg[k, 1] * grid.h
-        bx, by = ax + seg[k, 2] * grid.h, ay + seg[k, 3] * grid.h
-        i0 = max(0, int(math.floor((min(ax, bx) - reach - x0) / cell)))
-        i1 = min(nx - 1, int(math.floor((max(ax, bx) + reach - x0) / cell)))
-        j0 = max(0, int(math.floor((min(ay, by) - reach - y0) / cell)))
-        j1 = min(ny - 1, int(math.floor((max(ay, by) + reach - y0) / cell)))
-        for j in range(j0, j1 + 1):
-            for i in range(i0, i1 + 1):
-                if segment_distance(x0 + (i + 0.5) * cell, y0 + (j + 0.5) * cell, ax, ay, bx, by) <= reach:
-                    near[j, i] = 1
+    seg, h = grid.seg, grid.h
+    for c in range(grid.nx * grid.ny):
+        # a wall has an entry in each cell of the grid that it passes: each entry stands for the part of it that is there
+        left, low = grid.x0 + (c % grid.nx - BORDER) * h, grid.y0 + (c // grid.nx - BORDER) * h
+        right, high = left + (1.0 + 2.0 * BORDER) * h, low + (1.0 + 2.0 * BORDER) * h
+        for k in range(grid.start[c], grid.start[c + 1]):
+            if not int(grid.mask[k]) & OBSTACLE:
+                continue
+            ax, ay = grid.x0 + seg[k, 0] * h, grid.y0 + seg[k, 1] * h
+            bx, by = ax + seg[k, 2] * h, ay + seg[k, 3] * h
+            i0 = max(0, int(math.floor((max(min(ax, bx), left) - reach - x0) / cell)))
+            i1 = min(nx - 1, int(math.floor((min(max(ax, bx), right) + reach - x0) / cell)))
+            j0 = max(0, int(math.floor((max(min(ay, by), low) - reach - y0) / cell)))
+            j1 = min(ny - 1, int(math.floor((min(max(ay, by), high) + reach - y0) / cell)))
+            for j in range(j0, j1 + 1):
+                for i in range(i0, i1 + 1):
+                    if near[j, i] == 0 and (
+                        segment_distance(x0 + (i + 0.5) * cell, y0 + (j + 0.5) * cell, ax, ay, bx, by) <= reach
+                    ):
+                        near[j, i] = 1
 
 
 @entry_kernel

@@ -27,12 +27,13 @@ from botyard.engine.kernels.jit import entry_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import wrap
 from botyard.engine.kernels.neighbours import find_pairs, find_walls, lists_are_valid, wake_touched
 from botyard.engine.kernels.polygons import length
-from botyard.engine.layout import F8, I8, U8
+from botyard.engine.layout import F8, I8, NO_BODY, U8, WALL
 from botyard.engine.masslayout import (
     A1,
     A2,
     A3,
     AD,
+    AGAINST,
     ANGULAR_D,
     ANGULAR_DAMPING,
     ANGULAR_P,
@@ -291,7 +292,7 @@ def fill_slots(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, 
         flags[count, ROW], flags[count, KIND], flags[count, CORNERS] = i, work.kind[i], corners
         flags[count, CONTROL], flags[count, FEELS], flags[count, STIRS], flags[count, JAMMED] = (
             m.control[i],
-            m.feels[i],
+            int(m.feels[i]) & 1,
             0,
             -1,
         )
@@ -525,12 +526,14 @@ def note_bearing(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> 
 
 
 @merged_kernel
-def note_penetration(slots: F8, s: int, t: int, touch: F8, ax: float, ay: float, turn: float) -> None:
-    """Note how deep a mover presses itself into something at a contact."""
+def note_penetration(
+    slots: F8, flags: I8, s: int, other: int, t: int, touch: F8, ax: float, ay: float, turn: float
+) -> None:
+    """Note how deep a mover presses itself into another slot at a contact."""
     vx, vy = slots[s, VX] - slots[s, W] * ay, slots[s, VY] + slots[s, W] * ax
     # only where it moves into it: one that moves away is getting free
-    if turn * (vx * touch[t, NX] + vy * touch[t, NY]) > 0.0:
-        slots[s, DEEP] = max(slots[s, DEEP], touch[t, DEEPNESS])
+    if turn * (vx * touch[t, NX] + vy * touch[t, NY]) > 0.0 and touch[t, DEEPNESS] > slots[s, DEEP]:
+        slots[s, DEEP], flags[s, AGAINST] = touch[t, DEEPNESS], other
 
 
 @kernel
@@ -549,7 +552,7 @@ def note_contacts(
             if s < count and (flags[s, KIND] != MOVER or (slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0)):
                 x, y = touch[t, AX + 2 * side], touch[t, AY + 2 * side]
                 note_bearing(slots, flags, bits, s, x, y)
-                note_penetration(slots, s, t, touch, x, y, 1.0 - 2.0 * side)
+                note_penetration(slots, flags, s, ends[t, 1 - side], t, touch, x, y, 1.0 - 2.0 * side)
     for s in range(count):
         if flags[s, KIND] == MOVER and slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0:
             # deeper than a substep explains, and deeper than before: what it pushes does not yield
@@ -608,8 +611,18 @@ def end_mass(
     return wanted > 1e-3 and length(vx, vy) < STALL_RATIO * wanted
 
 
+@merged_kernel
+def hardest_touch(touch: F8, ends: I8, touches: int, s: int, count: int) -> int:
+    """The slot that presses hardest on a slot, `count`: a wall, −1: none."""
+    found, hardest = -1, 0.0
+    for t in range(touches):
+        if (ends[t, 0] == s or ends[t, 1] == s) and touch[t, JN] > hardest:
+            found, hardest = ends[t, 0] + ends[t, 1] - s, touch[t, JN]
+    return min(found, count)
+
+
 @kernel
-def end_step(m: Moving, mass: MassState, work: Workspace, count: int, substeps: int, dt: float) -> int:
+def end_step(m: Moving, mass: MassState, work: Workspace, count: int, touches: int, substeps: int, dt: float) -> int:
     """Write what became of all who took part. Returns `OK`, or `LOST_SOME`."""
     slots, flags, bits, answer = work.slots, work.flags, work.bits, OK
     for s in range(count):
@@ -624,6 +637,8 @@ def end_step(m: Moving, mass: MassState, work: Workspace, count: int, substeps: 
                 m.spin[i] *= part
                 m.vel[i, 0] = m.vel[i, 1] = 0.0
                 m.stall[i] = 1
+                if int(m.feels[i]) & 2:
+                    m.bin_met[i] = flags[flags[s, AGAINST], ROW]
             mass.depth[i] = slots[s, DEPTH]
             m.contact[i] |= bits[s]
         elif kind == ASLEEP:
@@ -633,6 +648,9 @@ def end_step(m: Moving, mass: MassState, work: Workspace, count: int, substeps: 
                 answer = LOST_SOME
             m.stall[i] = 1 if end_mass(slots, flags, s, m.pose, m.vel, m.disp, i, m.drive[i] != 0, mass, dt) else 0
             m.contact[i] = bits[s] if m.drive[i] != 0 else np.uint64(0)
+            if m.stall[i] == 1 and int(m.feels[i]) & 2:
+                other = hardest_touch(work.touch, work.ends, touches, s, count)
+                m.bin_met[i] = NO_BODY if other < 0 else WALL if other == count else flags[other, ROW]
     return answer
 
 
@@ -739,8 +757,8 @@ def run_substeps(
     return OK
 
 
-@entry_kernel
-def move_masses(
+@kernel
+def step_masses(
     m: Moving, walls: Walls, shapes: MassShapes, mass: MassState, table: Impulses, work: Workspace, dt: float
 ) -> int:
     """Move all bodies with mass by `dt` s, after the others have moved, and set back the movers that could not push them.
@@ -774,6 +792,14 @@ def move_masses(
     lack = run_substeps(m, walls, shapes, table, work, count, max(substeps, 1), dt)
     if lack != OK:
         return lack
-    answer = end_step(m, mass, work, count, max(substeps, 1), dt)
+    answer = end_step(m, mass, work, count, table.size[0], max(substeps, 1), dt)
     end_rows(m, mass, work)
     return answer
+
+
+@entry_kernel
+def move_masses(
+    m: Moving, walls: Walls, shapes: MassShapes, mass: MassState, table: Impulses, work: Workspace, dt: float
+) -> int:
+    """`step_masses`, to be called from Python."""
+    return step_masses(m, walls, shapes, mass, table, work, dt)
