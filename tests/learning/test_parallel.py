@@ -11,7 +11,7 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 from botyard.errors import ArgumentError
 from botyard.learning import Environment, ParallelEnvironment
 
-TEAMS = ("Exchange", "Formation")
+TEAMS = ("Exchange", "Formation", "PushBox")
 
 
 @pytest.mark.parametrize("name", TEAMS)

@@ -25,6 +25,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "Follow": {"rays": 16},
     "Formation": {},
     "Navigate": {"rays": 33, "maps": 3},
+    "PushBox": {"robots": 1},
     "SocialNavigate": {"rays": 33, "maps": 3, "walkers": 4, "neighbours": 3},
 }
 """Options of tasks that make few rays and maps."""
@@ -32,6 +33,7 @@ EASY: dict[str, dict[str, Any]] = {
     "Coverage": {"share": 0.15},
     "Exchange": {"goal_m": 4.0},
     "Formation": {"within_m": 0.6, "hold_steps": 3},
+    "PushBox": {"goal_m": 0.9, "robots": 2},
 }
 """Options with which episodes end soon, each at another time."""
 
@@ -112,6 +114,20 @@ def navigate(o: F8) -> F8:
     return np.stack([speed, np.clip(1.5 * best, -1, 1)], axis=-1)
 
 
+def push_box(o: F8) -> F8:
+    """Around the box to a place behind it, as the goal sees it; then through its middle, a little to the side to which it is to go."""
+    box, goal = 3.0 * o[..., 0:2], 3.0 * o[..., 2:4]
+    away = box - goal
+    away /= np.maximum(np.linalg.norm(away, axis=-1, keepdims=True), 1e-9)
+    side = np.stack([-away[..., 1], away[..., 0]], axis=-1)
+    along, beside = -(box * away).sum(axis=-1), -(box * side).sum(axis=-1)  # of the robot, from the box
+    behind = (along > 0.3) & (np.abs(beside) < 0.12 + 0.0 * along)
+    turn = np.where(beside >= 0.0, 1.0, -1.0)[..., None] * side
+    around = np.where((along > 0.3)[..., None], 0.75 * away, 0.3 * away + 0.85 * turn)
+    aim = np.where(behind[..., None], box + 0.0 * away - 0.6 * beside[..., None] * side, box + around)
+    return towards(aim[..., 0], aim[..., 1], np.where(behind, 0.5, 0.8))
+
+
 def social(o: F8) -> F8:
     """As among walls: pedestrians avoid the robot."""
     return navigate(o[:, : 33 + 5])
@@ -119,6 +135,7 @@ def social(o: F8) -> F8:
 
 POLICIES: dict[str, Callable[[F8], F8]] = {
     "Coverage": coverage, "Dock": dock, "Exchange": exchange, "Follow": follow, "Formation": formation, "Navigate": navigate,
+    "PushBox": push_box,
     "SocialNavigate": social,
 }  # fmt: skip
 

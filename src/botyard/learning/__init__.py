@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from botyard.learning.tasks.follow import Follow
     from botyard.learning.tasks.formation import Formation
     from botyard.learning.tasks.navigate import Navigate
+    from botyard.learning.tasks.pushbox import PushBox
     from botyard.learning.tasks.social import SocialNavigate
 
 _MODULE_OF = {
@@ -44,7 +45,7 @@ _MODULE_OF = {
 
 __all__ = [
     "Coverage", "Dock", "Environment", "EpisodeDraws", "Exchange", "Follow", "Formation", "Navigate", "ParallelEnvironment",
-    "SocialNavigate", "Task", "TeamTask", "VectorEnvironment", "stable_baselines",
+    "PushBox", "SocialNavigate", "Task", "TeamTask", "VectorEnvironment", "stable_baselines",
 ]  # fmt: skip
 
 

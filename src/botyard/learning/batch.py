@@ -36,6 +36,7 @@ class TaskBatch:
             step=task.step,
             threads=threads,
             sensors=task.sensors,
+            boxes=task.boxes,
         )
         self._owner = task._owner = object()
         task.begin(self.worlds)
@@ -69,7 +70,7 @@ class TaskBatch:
     def begin(self, chosen: I8, seeds: NDArray[np.uint64] | None = None) -> None:
         """Begin episodes in some worlds. NotNowError: the task was given to another environment."""
         self._check_owner()
-        self.worlds.reset(chosen, seeds=seeds, poses=self.task.poses)
+        self.worlds.reset(chosen, seeds=seeds, poses=self.task.poses, box_poses=self.task.box_poses)
         self.task.on_reset(self.worlds, chosen, EpisodeDraws(self.worlds.seeds[chosen]))
         self.has_begun = True
 

@@ -17,6 +17,7 @@ TASKS: Final = {
     "Follow": "follow",
     "Formation": "formation",
     "Navigate": "navigate",
+    "PushBox": "pushbox",
     "SocialNavigate": "social",
 }
 """Modules of `botyard.learning.tasks` by the classes of tasks in them. Gymnasium has these as ``botyard/NAME-v0``."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.engine.rng import stream_keys, uniform
+from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.sim.worldmaps import Scenes
@@ -75,6 +76,10 @@ class Task(ABC):
         Episodes are truncated after so many steps.
     poses : "free", None, array or function
         Where robots begin, as for `Worlds.reset`.
+    boxes : sequence of BoxObject
+        Boxes that stand in all maps, as for `Worlds`.
+    box_poses : None, array or function
+        Where boxes begin, as for `Worlds.reset`.
     sensors : sequence of str or None
         Which sensors measure, as for `Worlds`.
     """
@@ -84,6 +89,8 @@ class Task(ABC):
     step: float = 0.1
     max_steps: int = 300
     poses: Any = "free"
+    boxes: Sequence[BoxObject] = ()
+    box_poses: Any = None
     sensors: Sequence[str] | None = None
     _owner: object = None
     """Of the batch that has this task."""
