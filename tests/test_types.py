@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -9,11 +10,15 @@ from pathlib import Path
 
 import pytest
 
+import botyard
+from botyard import learning
+
 PROGRAM = Path(__file__).with_name("typed") / "user_program.py"
+NAMES = PROGRAM.with_name("every_name.py")
 
 
 def test_a_strict_program_of_a_user(tmp_path: Path) -> None:
-    """It is right; and the same with one wrong type is not, so that the check can fail. Both are checked by one run of mypy."""
+    """It is right, and so is one that uses every name; the same with one wrong type is not, so that the check can fail. One run of mypy."""
     pytest.importorskip("mypy")
     settings = tmp_path / "mypy.ini"
     settings.write_text("[mypy]\nstrict = True\n", "utf-8")
@@ -23,7 +28,7 @@ def test_a_strict_program_of_a_user(tmp_path: Path) -> None:
     wrong.write_text(text.replace("assert_type(sim.episode, int)", "assert_type(sim.episode, str)"), "utf-8")
     options = ["--config-file", settings, "--cache-dir", tmp_path / "cache", "--follow-imports=silent"]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, PROGRAM, wrong],
+        [sys.executable, "-m", "mypy", *options, PROGRAM, NAMES, wrong],
         capture_output=True,
         text=True,
         env={**os.environ, "MYPYPATH": str(Path(__file__).parents[1] / "src")},
@@ -32,3 +37,13 @@ def test_a_strict_program_of_a_user(tmp_path: Path) -> None:
     first, *others = done.stdout.splitlines()
     assert "wrong.py" in first and "[assert-type]" in first, done.stdout + done.stderr
     assert len(others) == 1 and others[0].startswith("Found 1 error"), done.stdout
+
+
+def test_the_other_program_uses_every_public_name() -> None:
+    used = {
+        (node.value.id, node.attr)
+        for node in ast.walk(ast.parse(NAMES.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+    public = {("botyard", name) for name in botyard.__all__} | {("learning", name) for name in learning.__all__}
+    assert public - used == set()
