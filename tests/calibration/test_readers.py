@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +110,8 @@ def write_bag(log: Log, path: Path, kind: str) -> Path:
     def pose(values: list[float]) -> object:
         x, y, th = values
         point = types["geometry_msgs/msg/Point"](x=x, y=y, z=0.0)
-        turn = types["geometry_msgs/msg/Quaternion"](x=0.0, y=0.0, z=np.sin(th / 2), w=np.cos(th / 2))
+        z, w = (0.0, 0.0) if np.isnan(th) else (np.sin(th / 2), np.cos(th / 2))
+        turn = types["geometry_msgs/msg/Quaternion"](x=0.0, y=0.0, z=z, w=w)
         return types["geometry_msgs/msg/Pose"](position=point, orientation=turn)
 
     def twist(values: list[float]) -> object:
@@ -136,7 +138,8 @@ def write_bag(log: Log, path: Path, kind: str) -> Path:
                 (at, types["nav_msgs/msg/Odometry"](header=header(at), child_frame_id="base", pose=whole, twist=speed))
             )
         write("/bob/odom", "nav_msgs/msg/Odometry", odometry)
-        rows = zip(log.truth.time.tolist(), log.truth.values.tolist(), strict=True)
+        rows = list(zip(log.truth.time.tolist(), log.truth.values.tolist(), strict=True))
+        rows[5:5] = [(0.5 * (rows[4][0] + rows[5][0]), [0.0, 0.0, math.nan])]  # the markers are out of sight
         write(
             "/vrpn_client/bob/pose", "geometry_msgs/msg/PoseStamped",
             [(at, types["geometry_msgs/msg/PoseStamped"](header=header(at), pose=pose(p))) for at, p in rows],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,9 @@ _POSES = (
 _IS_TRUTH: Final = re.compile(r"truth|mocap|vicon|vrpn|optitrack|qualisys", re.IGNORECASE)
 """Topics whose poses are taken for the truth when nobody names one."""
 
+UNIT_ERROR: Final = 0.1
+"""A quaternion whose squared length differs from 1 by more is no orientation."""
+
 
 def _stamp(one: BagMessage) -> float:
     """When what the message tells of was so: the stamp of its header, or when it was recorded, s."""
@@ -37,6 +41,9 @@ def _pose(pose: Any) -> tuple[float, float, float]:
     q = getattr(pose, "orientation", getattr(pose, "rotation", None))
     assert at is not None
     assert q is not None
+    size = q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w
+    if not abs(size - 1.0) < UNIT_ERROR:  # motion capture that has lost its markers sends zeros: this is no pose
+        return at.x, at.y, math.nan
     return at.x, at.y, yaw_of_quaternion(q.x, q.y, q.z, q.w)
 
 
