@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from botyard.geometry import Pose
 from botyard.model.scene import Scene
 from botyard.protocols.pioneer.packet import Parser, frame
 from botyard.protocols.pioneer.simreports import MapChanged, SimDevice, SimInfo
+from botyard.servers.pictures import Pictures
 from botyard.sim.simulation import Simulation
 from tests.protocols.lines import Client, named
 
@@ -248,6 +250,25 @@ def test_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Image.open(tmp_path / "botyard.png") as picture:
         assert picture.width > 100
     assert sum("picture written to" in text for text in c.log) == 3
+
+
+def test_a_picture_goes_to_where_it_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the working folder is another one by the time that it is drawn."""
+    waiting: list[Callable[[], object]] = []
+
+    class Slow:
+        """A host that begins later."""
+
+        def run_aside(self, work: Callable[[], object], _then: object) -> None:
+            waiting.append(work)
+
+    pictures = Pictures(Simulation(), Slow(), limits=None)  # type: ignore[arg-type]
+    monkeypatch.chdir(tmp_path)
+    pictures.write("")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert waiting.pop()() == tmp_path / "botyard.png"
+    assert (tmp_path / "botyard.png").is_file()
 
 
 def test_odometry_errors_off_and_on() -> None:

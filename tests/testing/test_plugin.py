@@ -238,7 +238,7 @@ def test_the_page_on_robot_ci_is_true(pytester: pytest.Pytester, monkeypatch: py
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     (line,) = re.findall(r"^    python -m pytest (.*)$", page, re.MULTILINE)
-    run(pytester, line, "--botyard-seed=3").assert_outcomes(passed=1)
+    run(pytester, line, "--junitxml=results.xml", "--botyard-seed=3").assert_outcomes(passed=1)
     properties = [one.attrib for one in ET.parse(pytester.path / "results.xml").iter("property")]
     assert {"name": "botyard_seed", "value": "3"} in properties
     for name in re.findall(r"`(botyard_\w+)`", page):

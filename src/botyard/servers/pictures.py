@@ -82,6 +82,7 @@ class Pictures:
             raise WorldError(f"no picture: the last one was less than {MIN_INTERVAL_S:g} s ago")
         self._last, self._busy = now, True
         self._written += 1  # one that fails has cost as much
+        folder = self._folder.absolute()  # also if the working folder is another one by the time that it is drawn
         stem = file_stem(name)
         still = take(self._sim)
         self._job = job = None if self._limits is None else Job(draw.MODULE, self._limits)
@@ -90,7 +91,7 @@ class Pictures:
             self._busy, self._job = False, None
             resolve(done, path, error if error is None or isinstance(error, WorldError) else WorldError(repr(error)))
 
-        self._host.run_aside(lambda: self._save(_render(still, job), stem), over)
+        self._host.run_aside(lambda: _save(_render(still, job), folder, stem), over)
         return done
 
     def close(self) -> None:
@@ -99,18 +100,19 @@ class Pictures:
             self._job.kill()
             self._job.wait()
 
-    def _save(self, data: bytes, stem: str) -> Path:
-        for n in count(1):
-            path = self._folder / f"{stem}{f'-{n}' if n > 1 else ''}.png"
-            try:
-                with path.open("xb") as file:  # a link is no way to somewhere else either
-                    file.write(data)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise WorldError(f"the picture {path} cannot be written: {error.strerror}") from None
-            return path.resolve()
-        raise AssertionError  # numbers do not end
+
+def _save(data: bytes, folder: Path, stem: str) -> Path:
+    for n in count(1):
+        path = folder / f"{stem}{f'-{n}' if n > 1 else ''}.png"
+        try:
+            with path.open("xb") as file:  # a link is no way to somewhere else either
+                file.write(data)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise WorldError(f"the picture {path} cannot be written: {error.strerror}") from None
+        return path.resolve()
+    raise AssertionError  # numbers do not end
 
 
 def _render(still: Still, job: Job | None) -> bytes:
