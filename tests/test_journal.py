@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from botyard.controllers.crew import employ
 from botyard.devices.gripper import Grippers
 from botyard.engine import commands as cmd
-from botyard.errors import StateError, WorldError
+from botyard.engine.commands import SetVelocity
+from botyard.errors import CommandError, StateError, WorldError
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.readings import Action
@@ -23,7 +24,7 @@ from botyard.model.world import PlacedRobot, Program, World
 from botyard.protocols.pioneer.packet import command as packet
 from botyard.servers.nullmodem import NullModem
 from botyard.sim import journal
-from botyard.sim.journal import AddRobots, Change, Claim, Entry, Restore, Submit, WriteDevice, acting
+from botyard.sim.journal import AddRobots, Change, Claim, Entry, Restore, Submit, SubmitEach, WriteDevice, acting
 from botyard.sim.resimulation import apply, resimulate
 from botyard.sim.simulation import Simulation
 from tests.journaled import watching
@@ -221,3 +222,44 @@ def test_each_kind_of_change_can_be_done_again() -> None:
 
     with pytest.raises(StateError, match="nobody knows how to do Unknown again"):
         apply(Unknown(), Simulation(), "api")
+
+
+def test_a_listener_of_velocities_gets_them_without_entries_and_others_as_before() -> None:
+    sim = Simulation()
+    sim.add_robot("p3dx", "ann")
+    entries, driven = list[Entry](), list[tuple[object, ...]]()
+    ends = [
+        sim.journal(entries.append),
+        sim._journal_of_driving(lambda entry: driven.append((entry.order,)), lambda *one: driven.append(one)),
+    ]
+    sim.robots["ann"].command(v=0.25, w=-0.5)
+    sim.robots["ann"].command.stop()
+    sim.step()
+    sim.robots["ann"].command(v=0.5)
+    assert driven == [
+        (0, 1, "api", "ann", SetVelocity(v=0.25, w=-0.5)),
+        (2,),
+        (1, 3, "api", "ann", SetVelocity(v=0.5)),
+    ]
+    assert [(e.tick, e.order, type(e.change)) for e in entries] == [(0, 1, Submit), (0, 2, Submit), (1, 3, Submit)]
+    for end in ends:
+        end()
+    sim.robots["ann"].command(v=0.1)
+    assert len(driven) == len(entries) == 3
+
+
+def test_velocities_that_were_noted_together_are_done_one_after_the_other() -> None:
+    sims = [Simulation(seed=1), Simulation(seed=1)]
+    for sim in sims:
+        for name in ("ann", "bob"):
+            sim.add_robot("p3dx", name)
+    each = SubmitEach(("ann", "bob", "ann"), (0.2, 0.3, None), (None, -0.1, 0.4), (None, None, None))
+    apply(each, sims[0], "me")
+    for name, command in each.each():
+        sims[1].submit(name, command, "me")
+    assert sims[0].digest() == sims[1].digest()
+    for sim in sims:
+        sim.step(5)
+    assert sims[0].digest() == sims[1].digest()
+    with pytest.raises(CommandError, match="expected 2 of each axis"):
+        apply(SubmitEach(("ann", "bob"), (0.2,), (None, None), (None, None)), sims[0], "me")

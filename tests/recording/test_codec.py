@@ -41,6 +41,7 @@ from botyard.recording.codec import (
     decode_scene,
     decode_setup,
     encode_driven,
+    encode_drives,
     encode_entry,
     encode_model,
     encode_scene,
@@ -123,6 +124,9 @@ orders: dict[type[Any], st.SearchStrategy[Any]] = {
 some_names = st.lists(names, max_size=3).map(tuple)
 done: dict[type[Change], st.SearchStrategy[Any]] = {
     journal.Submit: st.builds(journal.Submit, names, st.one_of(*orders.values())),
+    journal.SubmitEach: st.lists(st.tuples(names, *[st.none() | floats] * 3), max_size=4).map(
+        lambda rows: journal.SubmitEach(*map(tuple, zip(*rows, strict=True))) if rows else journal.SubmitEach((), (), (), ())
+    ),
     journal.SubmitVelocities: st.builds(
         journal.SubmitVelocities,
         st.builds(
@@ -189,7 +193,11 @@ def test_a_velocity_is_written_by_the_short_way_as_by_the_long_one(
     """The recorder keeps commands as plain tuples until they are written; other bytes could not be read."""
     entry = Entry(tick, tick + 1, source, journal.Submit(name, commands.SetVelocity(*axes)))
     v, w, vy = axes
-    assert encode_driven((tick, tick + 1, source, name, v, w, vy)) == encode_entry(entry)
+    driven = (tick, tick + 1, source, name, v, w, vy)
+    assert encode_driven(driven) == encode_entry(entry)
+    each = journal.SubmitEach((name, "b"), (v, 1.0), (w, None), (vy, None))
+    several = [driven, (tick, tick + 2, source, "b", 1.0, None, None)]
+    assert encode_drives(several) == encode_entry(Entry(tick, tick + 1, source, each))
 
 
 def test_a_velocity_that_is_no_number_is_refused() -> None:

@@ -27,7 +27,7 @@ from botyard.recording.mcap import Attachment
 from botyard.recording.own import DIGESTS, EVENTS, JOURNAL, STATES, unpack_bytes, unpack_json
 from botyard.recording.reader import Message, Reader
 from botyard.recording.recorder import Recorder
-from botyard.sim.journal import Restore
+from botyard.sim.journal import Entry, Restore, SubmitEach
 from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Simulation
 from tests.test_state import SCENE
@@ -65,6 +65,11 @@ def said(messages: list[Message], topic: str = EVENTS) -> list[dict[str, Any]]:
     return [unpack_json(m.data) for m in messages if m.channel.topic == topic]
 
 
+def last_of(entry: Entry) -> int:
+    """The number of the last change of an entry, which may be several commands."""
+    return entry.order + (len(entry.change.names) - 1 if isinstance(entry.change, SubmitEach) else 0)
+
+
 def again(path: Path) -> tuple[int, int]:
     """Run a recording again: number of digests that were compared, and the last one."""
     messages, attachments, _, reader = read(path)
@@ -84,7 +89,7 @@ def again(path: Path) -> tuple[int, int]:
     last_tick, last_order = list(digests)[-1]
     compared, begin = 0, sim.tick
     for k, digest in enumerate(resimulate(sim, [e for e in entries if e.order <= last_order], last_tick)):
-        order = max((e.order for e in entries if e.tick <= begin + k), default=0)
+        order = max((last_of(e) for e in entries if e.tick <= begin + k), default=0)
         known = digests.get((begin + k + 1, order))
         if known is not None:
             assert digest == known, f"tick {begin + k + 1}"

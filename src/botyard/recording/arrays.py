@@ -33,7 +33,7 @@ from botyard.recording.comparing import body_columns, roster_of
 from botyard.recording.own import EVENTS, JOURNAL, STATES, unpack_bytes, unpack_json
 from botyard.recording.reader import Message, Reader
 from botyard.recording.samples import ros_names
-from botyard.sim.journal import JUMPS, AddRobots, Entry, RemoveBox, RemoveRobots, Submit, SubmitVelocities
+from botyard.sim.journal import JUMPS, AddRobots, Entry, RemoveBox, RemoveRobots, Submit, SubmitEach, SubmitVelocities
 
 F8 = NDArray[np.float64]
 F4 = NDArray[np.float32]
@@ -368,6 +368,12 @@ class _Rows:
         if isinstance(change, Submit):
             if isinstance(change.command, SetVelocity):
                 self._command(message.time, change.name, change.command)
+        elif isinstance(change, SubmitEach):
+            try:
+                for name, command in change.each():
+                    self._command(message.time, name, command)
+            except BotyardError as error:
+                self._file.note(f"a command at {message.time} ns: {error}")
         elif isinstance(change, SubmitVelocities):
             try:
                 many = change.command.checked(len(self._bodies))

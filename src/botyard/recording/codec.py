@@ -78,6 +78,13 @@ def encode_driven(one: Driven) -> bytes:
     return wire.encode_plain("entry", {"tick": tick, "order": order, "source": source, "change": change})
 
 
+def encode_drives(several: Sequence[Driven]) -> bytes:
+    """An entry about several commands with one tick and source, whose numbers follow each other; RecordingError: a value is not data."""
+    ticks, orders, sources, names, v, w, vy = zip(*several, strict=True)
+    change = ["SubmitEach", {"names": names, "v": v, "w": w, "vy": vy}]
+    return wire.encode_plain("entry", {"tick": ticks[0], "order": orders[0], "source": sources[0], "change": change})
+
+
 def decode_entry(data: bytes, budget: Budget = Budget()) -> Entry:
     """The journal entry of `encode_entry`. RecordingError: see `botyard.recording.wire.decode`."""
     found: Entry = wire.decode(data, "entry", Entry, budget)
@@ -145,6 +152,7 @@ __all__ = [
     "decode_scene",
     "decode_setup",
     "encode_driven",
+    "encode_drives",
     "encode_entry",
     "encode_model",
     "encode_scene",

@@ -19,7 +19,7 @@ from botyard.names import shown
 from botyard.recording.proof import MAX_GAP_S, make
 from botyard.recording.track import Moment, Track
 from botyard.sim.branching import is_same_map
-from botyard.sim.journal import Entry, Submit, SubmitVelocities, acting
+from botyard.sim.journal import Entry, Submit, SubmitEach, SubmitVelocities, acting
 from botyard.sim.resimulation import apply
 from botyard.sim.simulation import Simulation
 
@@ -118,7 +118,7 @@ class Player:
         if self._is_mine:
             return
         self._is_foreign = True
-        if isinstance(entry.change, (Submit, SubmitVelocities)) and entry.source not in self._told:
+        if isinstance(entry.change, (Submit, SubmitEach, SubmitVelocities)) and entry.source not in self._told:
             self._told.add(entry.source)
             log.warning("a recording is shown: commands of %s have no effect", shown(entry.source, 60))
 

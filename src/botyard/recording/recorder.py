@@ -33,7 +33,7 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -50,7 +50,7 @@ from botyard.formats.budget import Budget
 from botyard.names import is_name
 from botyard.protocols.ros_messages.types import types
 from botyard.recording import checks, codec
-from botyard.recording.codec import Driven, encode_driven
+from botyard.recording.codec import Driven, encode_driven, encode_drives
 from botyard.recording.comparing import Columns, state_digest
 from botyard.recording.mcap import Attachment
 from botyard.recording.output import Output, Ring, Start
@@ -189,7 +189,11 @@ class Recorder:
         self._writer = Writer(output, str(path), patient=choices.patient)
         self._lines = _Lines(self._line)
         logging.getLogger("botyard").addHandler(self._lines)
-        self._ends = [sim.journal(self._entry), sim.after_step(self._step), sim.on_close(lambda _: self.close())]
+        self._ends = [
+            sim._journal_of_driving(self._entry, self._drive),
+            sim.after_step(self._step),
+            sim.on_close(lambda _: self.close()),
+        ]
         atexit.register(self.close)
         self._put_map()
         self._step(sim.snapshot)
@@ -465,10 +469,7 @@ class Recorder:
             commands = self._commands
             if not commands:
                 self._commanded = self._sim.snapshot.time_us, self._sim.engine.rows
-            if type(change) is Submit and type(command := change.command) is SetVelocity:
-                commands.append((entry.tick, entry.order, entry.source, change.name, command.v, command.w, command.vy))
-            else:
-                commands.append(entry)
+            commands.append(entry)
             if len(commands) >= COMMANDS_TOGETHER:
                 self._put_commands()
             return
@@ -490,6 +491,16 @@ class Recorder:
             self._begin_part("branch")
             self._put_map()
 
+    def _drive(self, tick: int, order: int, source: str, name: str, command: SetVelocity) -> None:
+        """A velocity that a body was given."""
+        self._order = order
+        commands = self._commands
+        if not commands:
+            self._commanded = self._sim.snapshot.time_us, self._sim.engine.rows
+        commands.append((tick, order, source, name, command.v, command.w, command.vy))
+        if len(commands) >= COMMANDS_TOGETHER:
+            self._put_commands()
+
     def _put_commands(self) -> None:
         """Hand over the commands that were given since the last time."""
         commands, self._commands = self._commands, []
@@ -500,11 +511,12 @@ class Recorder:
                 size += 4 * one.change.command.rows.nbytes
 
         def work(output: Output) -> None:
-            for one in commands:
-                if isinstance(one, tuple):
-                    output.message(channel, time_ns, pack_bytes(encode_driven(one)))
-                    _, _, _, name, v, w, vy = one
-                    scribe.command(name, v, vy, w, time_ns, output)
+            for one in _joined(commands):
+                if isinstance(one, list):
+                    data = encode_driven(one[0]) if len(one) == 1 else encode_drives(one)
+                    output.message(channel, time_ns, pack_bytes(data))
+                    for _, _, _, name, v, w, vy in one:
+                        scribe.command(name, v, vy, w, time_ns, output)
                     continue
                 output.message(channel, time_ns, pack_bytes(codec.encode_entry(one)))
                 if isinstance(one.change, SubmitVelocities):
@@ -570,6 +582,21 @@ class _Lines(logging.Handler):
         """A line of the log. Those about recordings are left out: a full queue would beget more of them."""
         if record.name != log.name:
             self._take(record.levelno, record.getMessage()[:MAX_LINE])
+
+
+def _joined(commands: Sequence[Entry | Driven]) -> Iterator[Entry | list[Driven]]:
+    """Commands in their order, those to one body that can be one entry of the journal together: of one tick and source."""
+    several: list[Driven] = []
+    for one in commands:
+        if several and (isinstance(one, Entry) or one[0] != several[0][0] or one[2] != several[0][2]):
+            yield several
+            several = []
+        if isinstance(one, Entry):
+            yield one
+        else:
+            several.append(one)
+    if several:
+        yield several
 
 
 def _say_saved(saved: Future[Path]) -> None:

@@ -27,7 +27,7 @@ from botyard.model.beams import Bundle
 from botyard.model.robot import RobotSpec
 from botyard.model.robotport import Timing
 from botyard.model.scene import Scene
-from botyard.sim.journal import Change, Entry, Journal, Submit, SubmitVelocities, WriteDevice
+from botyard.sim.journal import Change, Drive, Entry, Journal, Submit, SubmitVelocities, WriteDevice
 
 _TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
 _COUNTED = (*_TELEPORTS, cmd.Hold)
@@ -231,7 +231,10 @@ class Core(Handle):
                 self._box_placements[name] = self._box_placements.get(name, 0) + 1
         engine.submit(name, command, source)
         if self._journal.is_read:  # checked here, too, for speed: mostly there is no listener
-            self._note(source, Submit, name, command)
+            if type(command) is cmd.SetVelocity:
+                self._journal.note_velocity(self.tick, source, name, command)
+            else:
+                self._note(source, Submit, name, command)
 
     def submit_velocities(self, command: cmd.SetVelocities, source: str = "api") -> None:
         """Queue velocities of many bodies for the next step; its rows are those of the engine. Its arrays are copied.
@@ -297,6 +300,10 @@ class Core(Handle):
             Unregisters the listener.
         """
         return self._journal.listen(arguments.function(listener, "listener"))
+
+    def _journal_of_driving(self, listener: Callable[[Entry], None], drive: Drive) -> Callable[[], None]:
+        """`journal` for who takes velocities without entries, see `botyard.sim.journal.Journal.listen`."""
+        return self._journal.listen(listener, drive)
 
     def _note(self, source: str | None, kind: Callable[..., Change], *values: object) -> None:
         """Record a change in the journal, if it has listeners. `source`: None is the present actor, see `botyard.sim.journal.acting`."""

@@ -9,14 +9,14 @@ Commands and claims carry their source; the source of other changes is the prese
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from botyard.engine.commands import Command, SetVelocities
+from botyard.engine.commands import Command, SetVelocities, SetVelocity
+from botyard.errors import CommandError
 from botyard.geometry import Pose
-from botyard.listeners import Listeners
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Described
 from botyard.model.obstacles import BoxObject
@@ -72,6 +72,13 @@ class Entry:
 
 
 Listener = Callable[[Entry], None]
+Drive = Callable[[int, int, str, str, SetVelocity], None]
+"""Is called with tick, number, source, name of the body, and command."""
+
+
+class _Reader(NamedTuple):
+    listener: Listener
+    drive: Drive | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,31 @@ class SubmitVelocities(Change):
     """Velocities of many bodies were queued."""
 
     command: SetVelocities
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitEach(Change):
+    """Velocities of bodies were queued one after the other: several `Submit` in one, whose numbers follow each other.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The bodies; one may be there several times.
+    v, w, vy : tuple of float or None
+        As in `SetVelocity`, for each of them.
+    """
+
+    names: tuple[str, ...]
+    v: tuple[float | None, ...]
+    w: tuple[float | None, ...]
+    vy: tuple[float | None, ...]
+
+    def each(self) -> Iterator[tuple[str, SetVelocity]]:
+        """The bodies and their commands, in order. CommandError: there are not as many numbers as names, or one is not finite."""
+        if not len(self.names) == len(self.v) == len(self.w) == len(self.vy):
+            raise CommandError(f"velocities: expected {len(self.names)} of each axis, as many as names")
+        for name, v, w, vy in zip(self.names, self.v, self.w, self.vy, strict=True):
+            yield name, SetVelocity(v=v, w=w, vy=vy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,25 +276,60 @@ class Journal:
     """Records changes for listeners."""
 
     def __init__(self) -> None:
-        # a record with a gap is useless, so a failing listener is unregistered
-        self._listeners = Listeners[Entry](log, "the journal", ends_failed=True)
+        self._readers: list[_Reader] = []
         self._order = 0
         self._depth = 0
 
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Register a listener for changes; the returned function unregisters it."""
-        return self._listeners.add(listener)
+    def listen(self, listener: Listener, drive: Drive | None = None) -> Callable[[], None]:
+        """Register a listener for changes; the returned function unregisters it.
+
+        Parameters
+        ----------
+        listener : callable
+            Called with each entry.
+        drive : callable, optional
+            Called in its place for velocities of one body, of which there may be thousands in a second, without an entry.
+        """
+        reader = _Reader(listener, drive)
+        self._readers.append(reader)
+        return lambda: self._remove(reader)
 
     @property
     def is_read(self) -> bool:
         """Whether there are listeners, and no enclosing change is being recorded."""
-        return bool(self._listeners) and not self._depth
+        return bool(self._readers) and not self._depth
 
     def note(self, tick: int, source: str | None, change: Change) -> None:
         """Record a change. A listener that raises is unregistered, because its record would have a gap; the simulation goes on."""
         if self.is_read:
             self._order += 1
-            self._listeners.tell(Entry(tick, self._order, _actor.get() if source is None else source, change))
+            entry = Entry(tick, self._order, _actor.get() if source is None else source, change)
+            for reader in tuple(self._readers):
+                try:
+                    reader.listener(entry)
+                except Exception:
+                    self._failed(reader)
+
+    def note_velocity(self, tick: int, source: str, name: str, command: SetVelocity) -> None:
+        """`note` of a `Submit`, when it is read."""
+        self._order += 1
+        for reader in tuple(self._readers):
+            try:
+                if reader.drive is not None:
+                    reader.drive(tick, self._order, source, name, command)
+                else:
+                    reader.listener(Entry(tick, self._order, source, Submit(name, command)))
+            except Exception:
+                self._failed(reader)
+
+    def _failed(self, reader: _Reader) -> None:
+        """A record with a gap is useless, so a failing listener is unregistered."""
+        log.exception("internal error: a listener of the journal failed and is unregistered: %r", reader.listener)
+        self._remove(reader)
+
+    def _remove(self, reader: _Reader) -> None:
+        if reader in self._readers:
+            self._readers.remove(reader)
 
     def __enter__(self) -> None:
         """Context: changes in the block are parts of a recorded one, and are not recorded themselves."""
@@ -294,6 +361,7 @@ __all__ = [
     "SetRays",
     "Settle",
     "Submit",
+    "SubmitEach",
     "SubmitVelocities",
     "Unserve",
     "WriteDevice",

@@ -63,6 +63,12 @@ def _(change: journal.Submit, sim: Simulation, source: str) -> None:
 
 
 @apply.register
+def _(change: journal.SubmitEach, sim: Simulation, source: str) -> None:
+    for name, command in change.each():
+        sim.submit(name, command, source)
+
+
+@apply.register
 def _(change: journal.SubmitVelocities, sim: Simulation, source: str) -> None:
     sim.submit_velocities(change.command, source)
 
