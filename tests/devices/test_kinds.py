@@ -56,6 +56,7 @@ from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Simulation
 from botyard.testing import check_device
 from botyard.testing.devices import _room, _world
+from tests.recording.proving import prove
 
 BEACON = Path(__file__).resolve().parents[2] / "examples/plugins/beacon"
 
@@ -528,6 +529,18 @@ def test_a_package_that_fails_is_named(known: None, tmp_path: Path, monkeypatch:
 
 
 # -- a package of its own
+
+
+def test_a_recorded_run_with_a_beacon_finder_comes_out_again(beacon: Any, tmp_path: Path) -> None:
+    """Its readings take random numbers."""
+    sim, path = Simulation.load("office", seed=3), tmp_path / "run.mcap"
+    robot = sim.add_robot(find_robot("p3dx").fitted(beacon.BeaconFinderSpec(range_noise=0.2)), "ann")
+    with sim.record(path, topics=["*"]):
+        robot.command(v=0.2)
+        for _ in range(25):
+            robot.devices["beacon_finder"].read()
+            sim.step()
+    prove(path, 25)
 
 
 def test_the_beacon_finder_is_found_by_its_entry_point(beacon: Any) -> None:

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import botyard
+from tests.recording.proving import prove
 from tests.waiting import wait
 
 FOLDER = Path(__file__).parents[2] / "examples/rosbridge"
@@ -38,14 +39,15 @@ def folder() -> Iterator[str]:
 
 
 @pytest.mark.peer
-def test_it_drives_a_robot(browser: Browser, folder: str) -> None:
-    """The first one, or the one that is asked for; without a simulator it says so."""
+def test_it_drives_a_robot(browser: Browser, folder: str, tmp_path: Path) -> None:
+    """The first one, or the one that is asked for; without a simulator it says so. The run comes out again from its recording."""
+    path = tmp_path / "run.mcap"
     sim = botyard.Simulation.load("office", seed=1)
     robots = [
         sim.add_robot("p3dx", name, pose=(10.0, y, 0.0), lasers=["lms200"])
         for name, y in (("ann", 14.0), ("bob", 15.0))
     ]
-    with botyard.serve(sim, port=0, page=False, discovery=False, rosbridge=0) as running:
+    with botyard.serve(sim, port=0, page=False, discovery=False, rosbridge=0, record=str(path)) as running:
         address = f"{folder}/drive.html?url=ws://localhost:{running.interfaces['rosbridge'].port}"
         for robot, more in zip(robots, ("", "&robot=bob"), strict=True):
             page = browser.new_page()
@@ -58,6 +60,7 @@ def test_it_drives_a_robot(browser: Browser, folder: str) -> None:
             page.keyboard.up("ArrowUp")
             expect(page.locator("#pose")).not_to_contain_text(here)
             page.close()
+    prove(path, 10)
     page = browser.new_page()
     page.goto(address)
     expect(page.locator("#pose")).to_contain_text("not connected to ws://localhost")

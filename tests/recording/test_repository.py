@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import runpy
 import subprocess
 import sys
@@ -15,12 +16,15 @@ from click.testing import CliRunner
 
 import botyard
 from botyard.cli.main import program
-from botyard.recording import resimulate
+from botyard.control import Control
+from botyard.interfaces.interface import Door, caller_of
 from botyard.recording.player import Player
 from botyard.recording.track import read_track
 from botyard.sim.simulation import Simulation
 from botyard.traffic.recordedchart import recorded_chart
+from tests.interfaces.installed import install
 from tests.ports import free_port
+from tests.recording.proving import prove
 from tests.recording.test_codec import WORLDS
 from tests.running import running
 from tests.test_docs import NAMES, example
@@ -28,13 +32,6 @@ from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 25
-
-
-def prove(path: Path, steps: int) -> None:
-    """A recording comes out again."""
-    proof = resimulate(path)
-    assert proof.divergence is None, str(proof.divergence)
-    assert proof.steps >= steps and proof.states >= 2 and not proof.notes
 
 
 def check(path: Path, folder: Path) -> None:
@@ -131,3 +128,19 @@ def test_the_examples_that_drive(client: str, tmp_path: Path) -> None:
         assert process.wait(PATIENCE) == 0
     prove(path, 5)
     assert any(mark.kind == "client" for mark in read_track(path).marks)
+
+
+def test_the_example_of_an_interface(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of examples/plugins/textproto places a robot and drives it."""
+    install("textproto", tmp_path / "site", monkeypatch)
+    made = importlib.import_module("botyard_textproto")
+    sim, path = Simulation(seed=3), tmp_path / "run.mcap"
+    sim.add_robot("p3dx", "ann")
+    with sim.record(path):
+        session = made.TextSession(Door(Control(sim), caller_of(made.interface, "me", "me"), made.interface.chosen({})))
+        session.receive_data(b"place ann 1 2 0\n", 0.0)
+        sim.step(5)
+        session.receive_data(b"drive ann 0.3 0.1\n", 0.5)
+        sim.step(STEPS)
+    assert sim.robots["ann"].truth.x > 1.1, session.data_to_send()
+    prove(path, STEPS + 5)

@@ -17,6 +17,7 @@ from rosbags.highlevel import AnyReader
 from botyard.clients.pioneer import PioneerClient
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.tcpros import wire
+from tests.recording.proving import prove
 from tests.ros.ros1 import Ros1World, output, read, stop
 from tests.waiting import PATIENCE, Stalls, wait
 
@@ -419,8 +420,11 @@ def test_the_embedded_master_serves_rospy_programs(world: Ros1World) -> None:
 
 
 def test_the_rospy_example_drives(world: Ros1World) -> None:
-    """examples/ros1/avoid.py, as a user runs it."""
-    world.botyard("-m", "office", "-r", "p3dx:ann", "--ros-master", f"embedded:{world.port}")
+    """examples/ros1/avoid.py, as a user runs it; what it did is recorded, and comes out again."""
+    path = world.folder / "run.mcap"
+    simulator = world.botyard(
+        "-m", "office", "-r", "p3dx:ann", "--ros-master", f"embedded:{world.port}", "--record", str(path)
+    )
     truth = [["/ann/base_pose_ground_truth", "nav_msgs/Odometry"]]
     before = world.rospy("listen", truth, 1.0)
     example = Path(__file__).resolve().parents[2] / "examples/ros1/avoid.py"
@@ -429,6 +433,8 @@ def test_the_rospy_example_drives(world: Ros1World) -> None:
     after = world.rospy("listen", truth, 1.0)
     start, end = (m["/ann/base_pose_ground_truth"]["last"]["pose"]["pose"]["position"] for m in (before, after))
     assert math.dist((start["x"], start["y"]), (end["x"], end["y"])) > 0.5
+    stop(simulator)
+    prove(path, 20)
 
 
 def test_a_map_comes_from_a_map_server(world: Ros1World) -> None:

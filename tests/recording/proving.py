@@ -1,0 +1,14 @@
+"""What tests of recorded runs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from botyard.recording import resimulate
+
+
+def prove(path: Path, steps: int) -> None:
+    """A recording comes out again."""
+    proof = resimulate(path)
+    assert proof.divergence is None, str(proof.divergence)
+    assert proof.steps >= steps and proof.states >= 2 and not proof.notes
