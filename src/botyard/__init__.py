@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from botyard.model.mapbuilder import MapBuilder
     from botyard.model.obstacles import Returns
     from botyard.model.readings import LaserScan, SonarReadings
-    from botyard.model.robot import Axes, MotionLimits, RobotSpec
+    from botyard.model.robot import Axes, CommandSpec, MotionLimits, RobotSpec
     from botyard.model.scene import Scene
     from botyard.model.sensors import LaserSpec, SonarSpec
     from botyard.sim.simulation import Robot, Simulation
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 # Module of each public name: it is imported on first use.
 _MODULE_OF = {
     "Returns": "model.obstacles",
+    "CommandSpec": "model.robot",
     "MotionLimits": "model.robot",
     "MapBuilder": "model.mapbuilder",
     "Axes": "model.robot",
@@ -90,11 +91,10 @@ provide(
 )
 
 __all__ = [
-    "ArgumentError", "Axes", "BotyardError", "Budget", "BudgetError", "CommandError", "DoubtWarning", "FormatError", "LaserScan",
-    "LaserSpec", "MapBuilder", "MapError", "ModelError", "MotionLimits", "Pose", "Returns", "Robot", "RobotSpec", "Scene", "Simulation",
-    "SonarReadings", "SonarSpec", "StateError", "Twist", "UnknownNameError", "WorldError", "Worlds", "__version__", "load_laser",
-    "load_robot", "load_scene", "robot_names",
-    "serve",
+    "ArgumentError", "Axes", "BotyardError", "Budget", "BudgetError", "CommandError", "CommandSpec", "DoubtWarning", "FormatError",
+    "LaserScan", "LaserSpec", "MapBuilder", "MapError", "ModelError", "MotionLimits", "Pose", "Returns", "Robot", "RobotSpec", "Scene",
+    "Simulation", "SonarReadings", "SonarSpec", "StateError", "Twist", "UnknownNameError", "WorldError", "Worlds", "__version__",
+    "load_laser", "load_robot", "load_scene", "robot_names", "serve",
 ]  # fmt: skip
 
 

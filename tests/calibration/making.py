@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.calibration.log import Log, ScanSeries, Series
-from botyard.calibration.planar import between, compose
 from botyard.model.beams import ReflectorRule
 from botyard.model.devices import make_spec
 from botyard.model.library import load_robot
 from botyard.model.obstacles import Returns
-from botyard.model.robot import Axes, RobotSpec
+from botyard.model.robot import Axes, CommandSpec, RobotSpec
 from botyard.model.scene import Scene, SpecialWalls
 from botyard.sim.simulation import Simulation
 
@@ -64,24 +63,25 @@ def known_robots(
     assert sim.dt == STEP
     specs, values = [], []
     for i in range(count):
-        one = _values(rng) | _rule(np.random.default_rng([seed, i])) | (given or {})
+        one = (
+            _values(rng)
+            | _rule(np.random.default_rng([seed, i]))
+            | _wheels(np.random.default_rng([seed, i, 1]))
+            | (given or {})
+        )
         specs.append(_spec(base, one))
         values.append(one)
         sim.add_robot(specs[-1], name=f"r{i}", pose=(*MIDDLE, 0.3 * i)).ghost()
     robots = list(sim.robots.values())
     rows: dict[str, list[F8]] = {name: [] for name in ("time", "pose", "odom", "vel", "scan", "bright", "scan time")}
-    waiting: list[list[tuple[float, float, float]]] = [[] for _ in range(count)]
     sent: list[list[tuple[float, float, float, float]]] = [[] for _ in range(count)]
     present = np.zeros((count, 2))
     for k in range(round(seconds / STEP)):
         if k % 10 == 0:
             for i, pose in enumerate(sim.poses):
                 v, w = _command(rng, pose) if turns else (float(rng.uniform(-0.2, 0.25)), 0.0)
-                waiting[i].append((sim.time + values[i]["latency"], v, w))
+                present[i] = v, w
                 sent[i].append((sim.time, v, 0.0, w))
-        for i in range(count):
-            while waiting[i] and waiting[i][0][0] <= sim.time + 1e-9:
-                present[i] = waiting[i].pop(0)[1:]
         sim.fleet.command(v=present[:, 0], w=present[:, 1])
         sim.step()
         for name, value in (("time", sim.time), ("pose", sim.fleet.poses), ("odom", sim.fleet.odometry)):
@@ -115,6 +115,10 @@ def _rule(rng: np.random.Generator) -> dict[str, float]:
     }  # fmt: skip
 
 
+def _wheels(rng: np.random.Generator) -> dict[str, float]:
+    return {"E_d": rng.uniform(0.97, 1.03)}
+
+
 def _spec(base: RobotSpec, one: dict[str, float]) -> RobotSpec:
     rule = ReflectorRule(
         max_range=one["reflector max_range"], max_incidence=one["reflector max_incidence"],
@@ -132,8 +136,9 @@ def _spec(base: RobotSpec, one: dict[str, float]) -> RobotSpec:
     )
     errors = make_spec("normal_errors", range_bias=one["range_bias"], range_share=one["range_share"])
     return replace(
-        base, odometry_error=error[0], odometry_error_low=error[1], limits=limits, lasers=(laser,), devices=(errors,)
-    )
+        base, odometry_error=error[0], odometry_error_low=error[1], wheel_ratio=one["E_d"], limits=limits, lasers=(laser,),
+        devices=(errors,), commands=CommandSpec(latency=one["latency"]),
+    )  # fmt: skip
 
 
 def _command(rng: np.random.Generator, pose: F8) -> tuple[float, float]:
@@ -167,15 +172,3 @@ def _known(
 def twenty() -> list[Known]:
     """The robots of the acceptance."""
     return known_robots(20, 100.0, 4)
-
-
-def with_wheels(log: Log, left: float, right: float, separation: float, nominal: float) -> Log:
-    """The log of a robot whose wheels go `left` and `right` m for each m by odometry, `separation` m apart."""
-    poses = log.odometry.values
-    ways = between(poses[:-1], poses[1:])
-    found = [poses[0]]
-    for x, y, th in ways:
-        # what true wheels have gone, and what their encoders say of it
-        l, r = (x - th * separation / 2) / left, (x + th * separation / 2) / right  # noqa: E741
-        found.append(compose(found[-1], np.array([(l + r) / 2, y, (r - l) / nominal])))
-    return replace(log, odometry=Series(log.odometry.time, np.array(found)))

@@ -9,11 +9,12 @@ import pytest
 
 from botyard.calibration import calibrate
 from botyard.calibration.fitting import Value
+from botyard.calibration.robotfile import robot_text
 from botyard.errors import CalibrationError
 from botyard.geometry import Pose
-from botyard.model.library import load_robot
+from botyard.model.library import load_robot, parse_robot
 from botyard.model.scene import Scene
-from tests.calibration.making import CLOCK_S, HALL, MIDDLE, known_robots, twenty, with_wheels
+from tests.calibration.making import CLOCK_S, HALL, MIDDLE, known_robots, twenty
 
 BASE = load_robot("p3dx")
 
@@ -27,7 +28,7 @@ def test_twenty_known_robots_come_back_within_their_intervals() -> None:
             assert found.value(name).is_told, name
             hits[name] = hits.get(name, 0) + found.value(name).holds(value)
     assert min(hits.values()) >= 18, hits
-    assert len(hits) == 16
+    assert len(hits) == 17
 
 
 def test_intervals_are_no_wider_than_they_must_be() -> None:
@@ -73,20 +74,32 @@ def test_wild_numbers_are_refused() -> None:
 
 
 def test_unequal_wheels_and_their_separation() -> None:
-    """UMBmark's errors, which simulated odometry does not have: it is changed in the log."""
-    nominal = 2.0 * BASE.pioneer.half_track
-    held = 0
-    for n, one in enumerate(twenty()[:6]):
-        left, right, separation = 1.0 + 0.01 * n, 1.03 - 0.01 * n, nominal * (0.95 + 0.02 * n)
-        clean = replace(one.log, odometry=one.truth.shifted(-CLOCK_S), scans=None)
-        log = with_wheels(clean, left, right, separation, nominal)
-        found = calibrate([log], BASE, truths=[one.truth], hold_out=False)
+    """UMBmark's errors of robots whose models have them."""
+    nominal, held = 2.0 * BASE.pioneer.half_track, 0
+    for one in twenty()[:6]:
+        found = calibrate([one.log], BASE, truths=[one.truth], hold_out=False)
         told = [found.value(name) for name in ("left scale", "right scale", "wheel separation", "E_d", "E_b")]
-        known = (left, right, separation, right / left, separation / nominal)
+        scale, ratio = 1.0 / (1.0 + one.values["forward error"]), one.values["E_d"]
+        left, separation = 2.0 * scale / (1.0 + ratio), scale * (1.0 + one.values["turning error"])
+        known = (left, ratio * left, separation * nominal, ratio, separation)
         assert [v.value for v in told] == pytest.approx(known, rel=0.01)
         held += sum(v.holds(k) for v, k in zip(told, known, strict=True))
     assert held >= 26, "of 30"
-    assert any("unequal wheels" in note for note in found.notes)
+
+
+def test_latency_and_unequal_wheels_are_in_the_robot_file() -> None:
+    """A robot of that file errs as the one of the log does."""
+    (one,) = known_robots(1, 60.0, 8, scans=False, given={"latency": 0.3, "E_d": 1.02})
+    found = calibrate([one.log], BASE, truths=[one.truth], hold_out=False)
+    spec = parse_robot(robot_text(found.robot, BASE, "ours", []), "ours")
+    assert spec.commands.latency == pytest.approx(0.3, abs=0.01)
+    assert spec.wheel_ratio == pytest.approx(1.02, abs=0.003)
+    again = calibrate([one.log], spec, truths=[one.truth], hold_out=False)
+    assert again.value("latency").before == spec.commands.latency
+    assert again.value("E_d").before == spec.wheel_ratio
+    (usual,) = known_robots(1, 60.0, 8, scans=False, given={"latency": 0.0, "E_d": 1.0})
+    plain = calibrate([usual.log], BASE, truths=[usual.truth], hold_out=False)
+    assert plain.robot.wheel_ratio == 1.0, "what the logs do not say for certain is not written"
 
 
 def test_a_log_without_turns_does_not_tell_the_separation() -> None:

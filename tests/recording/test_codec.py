@@ -145,6 +145,7 @@ done: dict[type[Change], st.SearchStrategy[Any]] = {
     journal.Describe: st.builds(journal.Describe, described),
     journal.WriteDevice: st.builds(journal.WriteDevice, names, st.integers(0, 99), st.dictionaries(names, plain, max_size=3)),
     journal.SetRays: st.builds(journal.SetRays, names, st.integers(0, 9), st.none() | st.tuples(floats, floats, st.integers(1, 9))),
+    journal.SetParameters: st.builds(journal.SetParameters, names, st.dictionaries(names, st.lists(floats, max_size=3), max_size=3)),
     journal.Claim: st.builds(journal.Claim, names, st.booleans()),
     journal.Settle: st.builds(journal.Settle),
     journal.Reset: st.builds(journal.Reset, st.integers(0, 2**62), st.integers(0, 99), st.none() | st.lists(poses, max_size=2).map(tuple)),

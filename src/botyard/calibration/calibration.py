@@ -172,7 +172,7 @@ def calibrate(
     ]
     logs = [one.log for one in prepared]
     odometry = _odometry(prepared, spec, step, notes)
-    motion = fit_motion(logs, spec.limits, step)
+    motion = fit_motion(logs, spec.limits, step, spec.commands.latency)
     if motion is None:
         notes.append("latency and accelerations: the logs hold no commands with velocities after them")
     placed = _placed(prepared, odometry, matchers, scene, notes)
@@ -259,12 +259,6 @@ def _odometry(prepared: Sequence[_Prepared], spec: RobotSpec, step: float, notes
     found = fit_odometry([o.log for o in some], [o.truth for o in some], [o.offset for o in some], spec, step)
     if found.outliers:
         notes.append(f"odometry: {found.outliers} true poses were left out as outliers")
-    skew = found.value("drift")
-    if skew.is_told and abs(skew.value) > 1e-3 and not skew.low <= 0.0 <= skew.high:
-        notes.append(
-            f"odometry: the robot turns by {skew.value:.4f} rad on each m that odometry has as straight (unequal wheels); "
-            "simulated robots have no such error, so the robot file does not have it"
-        )
     return found
 
 
@@ -370,7 +364,8 @@ def _held_out(
             found.append(HeldOut("heading by odometry after 10 ways", "rad", before[1], after[1]))
     motion = fit_motion([one.log for one in rest], spec.limits, step)
     if motion is not None:
-        old = np.array([0.0, spec.limits.accel.x, spec.limits.decel.x, spec.limits.accel.a, spec.limits.decel.a])
+        limits = spec.limits
+        old = np.array([spec.commands.latency, limits.accel.x, limits.decel.x, limits.accel.a, limits.decel.a])
         errors = [motion_error([one.log for one in held], spec.limits, step, v) for v in (old, motion.fit.values)]
         if errors[0] is not None and errors[1] is not None:
             found.append(HeldOut("speed by the commands", "m/s", errors[0][0], errors[1][0]))

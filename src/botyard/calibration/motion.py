@@ -158,7 +158,7 @@ class _Problem:
         return np.concatenate(found[0]), np.concatenate(found[1])
 
 
-def fit_motion(logs: Sequence[Log], limits: MotionLimits, step: float) -> MotionFit | None:
+def fit_motion(logs: Sequence[Log], limits: MotionLimits, step: float, latency: float = 0.0) -> MotionFit | None:
     """Fit latency and ramps of all logs together; None: they hold no commands, or no velocities after them.
 
     Parameters
@@ -169,20 +169,22 @@ def fit_motion(logs: Sequence[Log], limits: MotionLimits, step: float) -> Motion
         Top speeds, and the ramps to begin with.
     step : float
         Step of the simulation in which the values will be used, s.
+    latency : float
+        That of the model before, s.
     """
     logs = [log for log in logs if len(log.commands)]
     problem = _Problem(logs, limits, step)
     if problem.count < MIN_ROWS:
         return None
-    before = [0.0, limits.accel.x, limits.decel.x, limits.accel.a, limits.decel.a]
+    before = [latency, limits.accel.x, limits.decel.x, limits.accel.a, limits.decel.a]
     starts = [0.0] + [value or USUAL_RAMP[k // 2] for k, value in enumerate(before[1:])]
     names = (
-        ("latency", "s", "time from a command to the motion that it causes"),
+        ("latency", "s", "time from a command to the motion that it causes: commands.latency"),
         ("accel x", "m/s²", "forward acceleration: limits.accel[0]"), ("decel x", "m/s²", "forward deceleration: limits.decel[0]"),
         ("accel a", "rad/s²", "rotational acceleration: limits.accel[2] (there in °/s²)"),
         ("decel a", "rad/s²", "rotational deceleration: limits.decel[2] (there in °/s²)"),
     )  # fmt: skip
-    parameters = [Parameter(*names[0], starts[0], 0.2, 0.0, MAX_LATENCY_S)]
+    parameters = [Parameter(*names[0], min(latency, MAX_LATENCY_S), 0.2, 0.0, MAX_LATENCY_S)]
     parameters += [
         Parameter(*name, start, 0.5 * start, MIN_RAMP, MAX_RAMP)
         for name, start in zip(names[1:], starts[1:], strict=True)

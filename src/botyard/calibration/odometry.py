@@ -265,8 +265,8 @@ def _values(fit: Fit, deviation: F8, spread: F8, spec: RobotSpec, nominal: float
             "wheel separation", "m", "distance of the driven wheels", lambda p: p["separation"] * nominal, turning, nominal
         ),
         fit.derived(
-            "E_d", "", "UMBmark: right wheel's diameter by the left one's",
-            lambda p: (p["scale"] + p["skew"]) / (p["scale"] - p["skew"]), wheels, 1.0,
+            "E_d", "", "UMBmark: right wheel's diameter by the left one's: odometry.wheel_ratio",
+            lambda p: (p["scale"] + p["skew"]) / (p["scale"] - p["skew"]), wheels, spec.wheel_ratio,
         ),
         fit.derived("E_b", "", "UMBmark: actual by nominal separation", lambda p: p["separation"], turning, 1.0),
         fit.derived(

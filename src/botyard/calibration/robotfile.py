@@ -37,6 +37,10 @@ def calibrated(
             for name, old in (("accel", spec.limits.accel), ("decel", spec.limits.decel))
         )
         spec = replace(spec, limits=replace(spec.limits, accel=accel, decel=decel))
+        latency = motion.value("latency")
+        if latency.is_told:
+            jitter = min(spec.commands.jitter, latency.value)
+            spec = replace(spec, commands=replace(spec.commands, latency=latency.value, jitter=jitter))
     if ranges is not None and ranges.fits_map and spec.lasers:
         first = spec.lasers[0]
         first = replace(
@@ -59,9 +63,9 @@ def _told(value: Value, old: float) -> float:
     return value.value if value.is_told else old
 
 
-def _significant(value: Value) -> float:
-    """The value if its interval says that it is not 0, else 0."""
-    return value.value if value.is_told and (value.low > 0.0 or value.high < 0.0) else 0.0
+def _significant(value: Value, usual: float = 0.0) -> float:
+    """The value if its interval says that it is not the usual one, else that."""
+    return value.value if value.is_told and not value.low <= usual <= value.high else usual
 
 
 def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
@@ -78,6 +82,7 @@ def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
         odometry_error=Axes(found["x"][1], high.y, found["a"][1]),
         odometry_error_low=Axes(found["x"][0], low.y, found["a"][0]),
         perfect_odometry=False,
+        wheel_ratio=_significant(odometry.value("E_d"), 1.0) if odometry.value("E_d").is_told else spec.wheel_ratio,
     )
 
 

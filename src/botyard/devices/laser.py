@@ -27,6 +27,7 @@ def laser_bundle(spec: LaserSpec, noise: bool = True) -> Bundle:
         r_max=spec.range_max,
         r_noise=spec.range_noise if noise else 0.0,
         a_noise=spec.angle_noise if noise else 0.0,
+        missing=spec.missing if noise else 0.0,
         reflector=spec.reflector,
     )
 

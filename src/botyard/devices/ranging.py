@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from botyard import elementwise
 from botyard.elementary import cos, hypot
+from botyard.engine.channels import delay_steps
 from botyard.engine.kernels.packed import Chosen, Output, Sensors, cast
 from botyard.engine.kernels.raycast import MIN_COMPONENT, SECTORS, Beams, Fans
 from botyard.engine.layout import F8, I2, I8, U2, U8
+from botyard.engine.rng import draws
 from botyard.engine.simulation import Engine, empty_world
 from botyard.engine.tables import Column, Row, Table
 from botyard.feed import Subject
@@ -40,6 +42,10 @@ MAX_SHARED_BEAMS = 2000
 """Beams of a device up to which its arrays are cached for devices with the same beams."""
 MAX_UNUSED_BEAMS = 20_000
 """Beams that no device uses any more are dropped from the cache when there are more of them."""
+LATENCY_PART = 2
+"""Part of the draws of a device's stream for the jitter of latencies (`botyard.engine.rng.draws`); missing readings have part 1."""
+_LATENCY = "latency"
+"""Subscriber of devices whose readings can be had late."""
 MIN_SORTED_DEVICES = 64
 """Devices per step from which they are computed in the order of their cells: 6 % less time with 1000 lasers (cache locality)."""
 
@@ -116,6 +122,29 @@ class Readings:
     returns: NDArray[np.int16]
 
 
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """How late readings of a device can be had.
+
+    Attributes
+    ----------
+    latency, jitter : float
+        s; see `botyard.model.sensors.LaserSpec`.
+    """
+
+    latency: float = 0.0
+    jitter: float = 0.0
+
+
+class Late(NamedTuple):
+    """A reading that can be had from the step `due` on; `tick` is that of its measurement."""
+
+    due: int
+    tick: int
+    ranges: F8
+    returns: I2
+
+
 Distortion = Callable[[tuple[Bundle, ...], F8], None]
 
 
@@ -151,6 +180,9 @@ class RangeDevices:
         self._parallel = False
         self._workers = Workers(self.threads, "rays")
         self._distortions: dict[Hashable, list[Distortion]] = {}
+        self._delays: dict[Hashable, Delay] = {}
+        self._late: dict[Hashable, list[Late]] = {}
+        """Of devices with a delay: the reading that can be had, and those that cannot yet."""
 
     # -- devices and subscribers
 
@@ -189,6 +221,32 @@ class RangeDevices:
         """Register a function that changes a device's ranges in place after every measurement; its arguments: beams, ranges (m)."""
         self._distortions.setdefault(key, []).append(distortion)
 
+    def delay(self, key: Hashable, delay: Delay) -> None:
+        """Set how late a device's readings can be had; one with latency measures in every step, because nobody can measure the past.
+
+        Those that were measured before keep their times.
+        """
+        is_late = delay != Delay()
+        if is_late:
+            self._delays[key] = delay
+        else:
+            self._delays.pop(key, None)
+            self._late.pop(key, None)
+        if is_late != (_LATENCY in self._devices[key].readers):
+            self.subscribe(key, _LATENCY, is_late)
+
+    def late(self) -> Mapping[Hashable, Sequence[Late]]:
+        """Of devices with a delay: the reading that can be had, and those that cannot yet."""
+        return self._late
+
+    def resume(self, key: Hashable, late: Sequence[Late]) -> None:
+        """Go on with the readings of `late` of a device with a delay, after time was set."""
+        self._late[key] = list(late)
+
+    def forget(self) -> None:
+        """Time was set: readings that cannot be had yet never will."""
+        self._late.clear()
+
     @property
     def is_distorted(self) -> bool:
         """Whether an error model changes the ranges of a device."""
@@ -223,12 +281,22 @@ class RangeDevices:
         for key in self.table.gone:
             self._unmade.pop(self._devices.pop(key), None)
             self._distortions.pop(key, None)
+            self._delays.pop(key, None)
+            self._late.pop(key, None)
         self.table.gone.clear()
 
     @property
     def _rows(self) -> list[_Device]:
         rows: list[_Device] = self.table.rows  # type: ignore[assignment]
         return rows
+
+    def begin(self, engine: Engine) -> None:
+        """Measure with devices with a delay that have never measured: whether somebody has read them must not matter."""
+        if len(self._late) < len(self._delays):
+            self._built(engine)
+            new = np.array([self._devices[key].number for key in self._delays if key not in self._late], np.int64)
+            self._cast(engine, new)
+            self._hold_back(engine, new, is_kept=True)
 
     def sense(self, engine: Engine) -> None:
         """Measure with all devices that have a subscriber."""
@@ -242,6 +310,8 @@ class RangeDevices:
         if len(active) >= MIN_SORTED_DEVICES:  # neighbours visit the same grid cells, which are then in the CPU cache
             active = active[np.argsort(engine.bins.cell[fans.row[active]], kind="stable")]
         self._cast(engine, active)
+        if self._delays:
+            self._hold_back(engine, active, is_kept=True)
 
     def read(self, engine: Engine, key: Hashable) -> Readings:
         """Readings of a device in the present state; computed now if the step did not.
@@ -254,10 +324,15 @@ class RangeDevices:
         self._built(engine)
         index = self._devices[key].number
         if not self._taken[index]:
-            self._cast(engine, np.array([index], np.int64))
+            self._cast_late(engine, np.array([index], np.int64))
         first, last = self._bounds[index], self._bounds[index + 1]
         ranges, bright = self._out[0].value
-        return Readings(engine.clock.tick, _frozen(ranges[first:last]), _frozen(bright[first:last]))
+        return Readings(self.measured_at(engine, key), _frozen(ranges[first:last]), _frozen(bright[first:last]))
+
+    def measured_at(self, engine: Engine, key: Hashable) -> int:
+        """Steps done when the reading of a device that can be had was measured."""
+        late = self._late.get(key) if self._late else None
+        return late[0].tick if late else engine.clock.tick
 
     # -- all readings of a step at once, for interfaces that serve many robots
 
@@ -270,7 +345,7 @@ class RangeDevices:
         self._built(engine)
         missing = numbers[~self._taken[numbers]]
         if len(missing):
-            self._cast(engine, missing)
+            self._cast_late(engine, missing)
 
     def number(self, key: Hashable) -> int:
         """Number of a device among all, valid until bodies or devices are added or removed; -1: there is none."""
@@ -351,6 +426,49 @@ class RangeDevices:
             device = self._rows[index]
             for distort in self._distortions.get(device.key, ()):
                 distort(device.bundles, ranges[self._bounds[index] : self._bounds[index + 1]])
+
+    def _cast_late(self, engine: Engine, chosen: I8) -> None:
+        """Measure because somebody reads these devices; of those with a delay they get what can be had, and nothing changes."""
+        self._cast(engine, chosen)
+        if self._delays:
+            self._hold_back(engine, chosen, is_kept=False)
+
+    def _hold_back(self, engine: Engine, chosen: I8, *, is_kept: bool) -> None:
+        """Let the output have what can be had now of what these devices have measured; if that is nothing, what they measure now.
+
+        `is_kept`: what they measure now is kept until it can be had.
+        """
+        tick, output = engine.clock.tick, self._out[0].value
+        for index in chosen.tolist():
+            key = self._rows[index].key
+            delay = self._delays.get(key)
+            if delay is None:
+                continue
+            span = slice(int(self._bounds[index]), int(self._bounds[index + 1]))
+            ranges, returns = output.ranges[span], output.bright[span]
+            queue = self._late.get(key, [])
+            if queue and len(queue[-1].ranges) != len(ranges):  # of other rays
+                queue.clear()
+            if is_kept:
+                self._late[key] = queue
+                # in a world that stands still, and was changed, it is measured again
+                due = queue.pop().due if queue and queue[-1].tick == tick else self._due(engine, index, delay, queue)
+                queue.append(Late(due, tick, ranges.copy(), returns.copy()))
+                there = 0
+                while there + 1 < len(queue) and queue[there + 1].due <= tick:
+                    there += 1
+                del queue[:there]  # before the first one is due it can be had all the same: there is nothing before it
+            if queue:
+                ranges[:], returns[:] = queue[0].ranges, queue[0].returns
+
+    def _due(self, engine: Engine, index: int, delay: Delay, queue: Sequence[Late]) -> int:
+        """From which step on a reading of now can be had."""
+        tick, draw = engine.clock.tick, 0.0
+        if delay.jitter > 0.0:
+            uid, stream = int(engine.state.uid[self.table.body[index]]), int(self.table.stream[index])
+            draw = float(draws(engine.seed_word, uid, stream, tick, 1, LATENCY_PART)[0])
+        due = tick + delay_steps(delay.latency, delay.jitter, draw, engine.clock.dt)
+        return max(due, queue[-1].due) if queue else due
 
     # -- arrays
 
@@ -466,7 +584,7 @@ def workspace(fans: Fans) -> Beams:
     )  # fmt: skip
 
 
-_COLUMNS: Final = ("angle0", "step", "r_min", "r_max", "r_noise", "a_noise", "bright_range", "bright_cos")
+_COLUMNS: Final = ("angle0", "step", "r_min", "r_max", "r_noise", "a_noise", "missing", "bright_range", "bright_cos")
 """Fields of `Fans` with one number per bundle."""
 
 
@@ -487,7 +605,7 @@ class _Beams:
 def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
     numbers = [
         (
-            b.angle0, b.step, b.r_min, b.r_max, b.r_noise, b.a_noise, b.reflector.max_range,
+            b.angle0, b.step, b.r_min, b.r_max, b.r_noise, b.a_noise, b.missing, b.reflector.max_range,
             cos(min(b.reflector.max_incidence, math.pi / 2)),
         )
         for b in bundles

@@ -39,6 +39,7 @@ def sonar_bundles(spec: SonarSpec, noise: bool = True) -> list[Bundle]:
                 r_min=low if t.connected else spec.range_max,
                 r_max=high if t.connected else spec.range_max,
                 r_noise=error if noise and t.connected else 0.0,
+                missing=spec.missing if noise else 0.0,
                 shortest=rays > 1,
             )
         )

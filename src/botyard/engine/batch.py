@@ -15,6 +15,16 @@ from numpy.typing import NDArray
 
 from botyard.elementary import cosine_sine
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel, rows_kernel
+from botyard.engine.kernels.lateness import (
+    Lateness,
+    are_latencies,
+    are_rings,
+    drop_all,
+    has_late_readings,
+    hold_back,
+    lacks_readings,
+    take_commands,
+)
 from botyard.engine.kernels.masses import step_masses
 from botyard.engine.kernels.motion import wrap
 from botyard.engine.kernels.noise import episode_seed, stream_key, symmetric
@@ -47,6 +57,8 @@ MAX_TARGET = 1e15
 """Greatest target of an axis."""
 MAX_DEMAND = 1e9
 """Greatest number of `State.demand`, as in `botyard.engine.commands`."""
+MAX_WHEEL_RATIO = 2.0
+"""Greatest ratio of the diameters of two wheels, as in `botyard.model.robot`."""
 
 
 class Contact(IntEnum):
@@ -68,6 +80,7 @@ class Fault(IntEnum):
     KIND = 5
     ROOM = 6
     CONTACTS = 7
+    LATENCY = 8
 
 
 class Own(NamedTuple):
@@ -99,6 +112,8 @@ class Own(NamedTuple):
         What is to be done, see `STEPS`, `BEGINS` and `BOXES`; the same for all worlds.
     row : (S,) uint8
         All that a step hands on to the next one, in one row of bytes.
+    step : (1,) float64
+        Simulated time of a step, s; the same for all worlds.
     """
 
     counts: I8
@@ -115,6 +130,7 @@ class Own(NamedTuple):
     fault: I8
     task: I8
     row: U1
+    step: F8
 
 
 class Masses(NamedTuple):
@@ -161,23 +177,37 @@ def within(values: F8, row: int, low: float, high: float) -> bool:
     return bool((a >= low) & (a <= high) & (b >= low) & (b <= high) & (c >= low) & (c <= high))
 
 
+@inline_kernel
+def is_motion(state: State, wheels: F8, i: int) -> bool:
+    """Whether limits of speeds and ramps of a body, and errors of its odometry, are in range."""
+    return (
+        within(state.max_vel, i, 0.0, MAX_SPEED)
+        and within(state.top_vel, i, 0.0, MAX_SPEED)
+        and within(state.accel, i, 0.0, MAX_RAMP)
+        and within(state.decel, i, 0.0, MAX_RAMP)
+        and within(state.err_lo, i, -MAX_SPEED, MAX_SPEED)
+        and within(state.err_hi, i, -MAX_SPEED, MAX_SPEED)
+        and bool((wheels[i, 0] >= 1.0 / MAX_WHEEL_RATIO) & (wheels[i, 0] <= MAX_WHEEL_RATIO))
+        and (wheels[i, 0] == 1.0 or state.drive[i] == 1)  # `Drive.DIFF`
+    )
+
+
 @merged_kernel
-def fault_of(state: State, fans: Fans) -> int:
+def fault_of(state: State, wheels: F8, fans: Fans, late: Lateness, dt: float) -> int:
     """`Fault` of a world whose arrays others have written: kernels index by numbers that follow from them."""
-    fault = 0
+    fault = 0 if are_latencies(late, dt) else 8
+    if not are_rings(late):
+        fault = 5
     for i in range(state.pose.shape[0]):
         if not within(state.pose, i, -MAX_COORDINATE, MAX_COORDINATE) or abs(state.pose[i, 2]) > math.pi:
             fault = 1
-        if not within(state.vel, i, -MAX_SPEED, MAX_SPEED) or not within(state.target, i, -MAX_TARGET, MAX_TARGET):
-            fault = 2
         if (
-            not within(state.max_vel, i, 0.0, MAX_SPEED)
-            or not within(state.top_vel, i, 0.0, MAX_SPEED)
-            or not within(state.accel, i, 0.0, MAX_RAMP)
-            or not within(state.decel, i, 0.0, MAX_RAMP)
-            or not within(state.err_lo, i, -MAX_SPEED, MAX_SPEED)
-            or not within(state.err_hi, i, -MAX_SPEED, MAX_SPEED)
+            not within(state.vel, i, -MAX_SPEED, MAX_SPEED)
+            or not within(state.target, i, -MAX_TARGET, MAX_TARGET)
+            or not within(late.command, i, -MAX_TARGET, MAX_TARGET)
         ):
+            fault = 2
+        if not is_motion(state, wheels, i):
             fault = 3
         if state.drive[i] < 0 or state.drive[i] > 2:
             fault = 5
@@ -190,6 +220,8 @@ def fault_of(state: State, fans: Fans) -> int:
             & (fans.r_noise[b] <= MAX_RANGE)
             & (fans.a_noise[b] >= 0.0)
             & (fans.a_noise[b] <= math.pi)
+            & (fans.missing[b] >= 0.0)
+            & (fans.missing[b] <= 1.0)
         ):
             fault = 4
     return fault
@@ -264,13 +296,25 @@ def note_contacts(state: State, bins: Bins, own: Own) -> None:
 
 @merged_kernel
 def sense(world: World, fans: Fans, beams: Beams, own: Own) -> None:
-    """Take all readings."""
+    """Measure with all devices."""
     for b in range(fans.r_max.shape[0]):  # a workspace: limits of ranges may have been written
         for j in range(fans.beam_first[b], fans.beam_first[b + 1]):
             fans.beam_r_max[j] = fans.r_max[b]
     cast_groups(
         world.grid, world.bodies, world.bins, world.state, fans, beams, own.devices, own.seeds[1], own.counts[TICK], own.raw, own.bright,
     )  # fmt: skip
+
+
+@merged_kernel
+def measure(world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, are_new: bool) -> None:
+    """Measure with all devices, and let the readings be those that can be had now. `are_new`: see `hold_back`."""
+    sense(world, fans, beams, own)
+    hold_back(world.state, fans, late, are_new, own.seeds[1], own.counts[TICK], own.step[0], own.raw, own.bright)
+
+
+@merged_kernel
+def publish(own: Own) -> None:
+    """Write the readings."""
     for j in range(own.single.shape[0]):
         own.single[j] = np.float32(own.raw[j])
     for j in range(own.double.shape[0]):
@@ -333,19 +377,20 @@ def advance_step(
 @rows_kernel
 def advance_world(
     state: State, bodies: Bodies, bins: Bins, grid: Grid, fans: Fans, beams: Beams, own: Own, walls: Walls, shapes: MassShapes,
-    masses: Masses, room: MassRoom, dt: float,
+    masses: Masses, room: MassRoom, late: Lateness,
 ) -> None:  # fmt: skip
-    """Begin an episode of a world, or advance it by steps of `dt` s, as `Own.task` says; then take all readings.
+    """Begin an episode of a world, or advance it by steps, as `Own.task` says; then take all readings.
 
-    `state`, `bodies`, `bins`, `own`, `masses`, and limits and errors of `fans` are the world's own; `grid`, `beams`, `room` and workspaces
-    its thread's. Steps are those of `botyard.engine.step`. A world with a `Fault` stays as it is. `shapes` has no rows in worlds
-    without bodies with mass.
+    `state`, `bodies`, `bins`, `own`, `masses`, `late`, and limits and errors of `fans` are the world's own; `grid`, `beams`, `room` and
+    workspaces its thread's. Steps are those of `botyard.engine.step`. A world with a `Fault` stays as it is. `shapes` has no rows in
+    worlds without bodies with mass.
     """
-    begins = own.task[BEGINS] == 1
+    begins, dt = own.task[BEGINS] == 1, own.step[0]
     if begins:  # first, as it puts right what is wrong with poses and velocities
         begin_episode(state, bodies, bins, own)
         begin_masses(masses)
-    own.fault[0] = fault_of(state, fans)
+        drop_all(late)
+    own.fault[0] = fault_of(state, bodies.wheels, fans, late, dt)
     if own.fault[0] == 0:
         own.fault[0] = fault_of_masses(state, shapes, masses)
     if own.fault[0] != 0:
@@ -358,7 +403,12 @@ def advance_world(
     copy_bytes(own.row, room.row)
     for i in range(own.contact.shape[0]):
         own.contact[i], own.other[i] = 0, -1
-    for _ in range(1 if begins else own.task[STEPS]):
+    if not begins and lacks_readings(late):
+        measure(world, fans, beams, own, late, True)
+    steps, is_late = 1 if begins else own.task[STEPS], has_late_readings(late)
+    for k in range(steps):
+        if not begins:
+            take_commands(state, late, k == 0, own.seeds[1], own.counts[TICK], dt)
         if not advance_step(world, own, walls, shapes, masses, room, dt, begins):
             copy_bytes(room.row, own.row)
             own.fault[0], own.known[0] = 7, -1
@@ -366,7 +416,10 @@ def advance_world(
         if not begins:
             own.counts[TICK] += 1
             note_contacts(state, bins, own)
-    sense(world, fans, beams, own)
+        if is_late and k < steps - 1:  # what is measured now can be had later
+            measure(world, fans, beams, own, late, False)
+    measure(world, fans, beams, own, late, False)
+    publish(own)
 
 
 class Spaces(NamedTuple):

@@ -19,7 +19,7 @@ from botyard.engine.rng import body_uid
 from botyard.geometry import Outline, distance, transform_point
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject, Returns, Visible, rectangle
-from botyard.model.robot import Axes, Drive, MotionLimits, RobotSpec
+from botyard.model.robot import PLAIN_COMMANDS, Axes, CommandSpec, Drive, MotionLimits, RobotSpec
 from botyard.model.scene import Scene, in_polygon
 from botyard.model.tracing import squares_to_segments
 
@@ -66,6 +66,12 @@ class BodySpec:
         Least ones; None: the negatives of the greatest.
     perfect_odometry : bool
         Odometry is the true pose.
+    wheel_ratio : float
+        Diameter of the right wheel by that of the left one.
+    half_track : float
+        Half the distance of the wheels, m.
+    commands : CommandSpec
+        How commands reach it.
     returns : Returns
         Visibility.
     feels : bool
@@ -81,6 +87,9 @@ class BodySpec:
     odometry_error: Axes = Axes()
     odometry_error_low: Axes | None = None
     perfect_odometry: bool = False
+    wheel_ratio: float = 1.0
+    half_track: float = 1.0
+    commands: CommandSpec = PLAIN_COMMANDS
     returns: Returns = Returns()
     feels: bool = True
     dynamics: DynamicsSpec | None = None
@@ -118,6 +127,9 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
         odometry_error=spec.odometry_error,
         odometry_error_low=spec.odometry_error_low,
         perfect_odometry=spec.perfect_odometry,
+        wheel_ratio=spec.wheel_ratio,
+        half_track=spec.pioneer.half_track if spec.pioneer.diff_conv > 0.0 else 1.0,
+        commands=spec.commands,
         returns=spec.returns,
         feels=any(device.feels for device in spec.devices),
         dynamics=spec.dynamics,
@@ -182,6 +194,7 @@ def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
         world=np.zeros_like(verts),
         turn=np.array([p.turn for p in drawn], np.float64),
         edge=np.array([e for p in drawn for e in p.edge], np.float64),
+        wheels=np.array([(spec.wheel_ratio, spec.half_track) for spec in specs], np.float64).reshape(-1, 2),
         feels=np.array([spec.feels for spec in specs], np.int8),
         placed=np.full((len(specs), 6), np.nan),
         leeway=np.zeros(len(specs)),
@@ -225,6 +238,7 @@ def join_bodies(a: Bodies, b: Bodies, order: I8) -> Bodies:
         world=np.concatenate([a.world, b.world]),
         turn=np.concatenate([a.turn, b.turn]),
         edge=np.concatenate([a.edge, b.edge]),
+        wheels=np.concatenate([a.wheels, b.wheels]),
         feels=np.concatenate([a.feels, b.feels]),
         placed=np.concatenate([a.placed, b.placed]),
         leeway=np.zeros(len(a.leeway) + len(b.leeway)),
@@ -250,6 +264,7 @@ def keep_bodies(a: Bodies, keep: I8) -> Bodies:
         world=a.world[verts],
         turn=a.turn[parts],
         edge=a.edge[verts],
+        wheels=a.wheels[keep],
         feels=a.feels[keep],
         placed=a.placed[keep],
         leeway=np.zeros(len(keep)),
@@ -278,6 +293,7 @@ def drop_bodies(a: Bodies, rows: I8) -> Bodies:
         world=_without(a.world, verts),
         turn=_without(a.turn, parts),
         edge=_without(a.edge, verts),
+        wheels=_without(a.wheels, bodies),
         feels=_without(a.feels, bodies),
         placed=_without(a.placed, bodies),
         leeway=np.zeros(n - len(rows)),

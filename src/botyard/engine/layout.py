@@ -229,6 +229,8 @@ class Bodies(NamedTuple):
         1 for a convex polygon whose corners go counter-clockwise, −1 for a convex one the other way round, 0 for any other.
     edge : (n_verts,) float64
         1 / length of the edge that ends at each corner, 1/m; 0 for an edge without length.
+    wheels : (n, 2) float64
+        Diameter of the right wheel by that of the left one, and half the distance of the wheels, m: what odometry errs by.
     feels : (n,) int8
         Bit 0: `State.contact` is written for the body; else it stays 0. Bit 1: `Bins.met` is written for it.
     placed : (n, 6) float64
@@ -250,6 +252,7 @@ class Bodies(NamedTuple):
     world: F8
     turn: F8
     edge: F8
+    wheels: F8
     feels: I1
     placed: F8
     leeway: F8

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from botyard.engine.build import (
     outline_of,
     reshape_bodies,
 )
+from botyard.engine.channels import Channels, Sent
 from botyard.engine.clock import Clock
 from botyard.engine.commands import Command, SetVelocities, set_error_mode
 from botyard.engine.dynamics import Dynamics
@@ -69,6 +70,14 @@ class SensePhase(Protocol):
 
     def rebuild(self, engine: Engine) -> None:
         """Bodies were added, removed or put into another order."""
+        ...
+
+    def forget(self) -> None:
+        """Time was set: what was measured before is no past of the present state."""
+        ...
+
+    def begin(self, engine: Engine) -> None:
+        """A step is about to begin; whoever needs to have measured in the state before it does so now."""
         ...
 
     def sense(self, engine: Engine) -> None:
@@ -151,6 +160,8 @@ class Engine:
         self._queue: list[tuple[int, str, int, str, Command]] = []
         self._bulk: list[tuple[str, int, SetVelocities]] = []
         self._sequence = 0
+        self.channels = Channels()
+        """Of robots whose commands come late or changed."""
         self._carried: I8 | None = None
         self.dynamics: Dynamics | None = None
         """What moves bodies with mass; None while there are none."""
@@ -226,6 +237,7 @@ class Engine:
         self.bodies = join_bodies(self.bodies, build_bodies(specs), order)
         for row, (spec, pose) in enumerate(bodies, start=n_old):
             self._initialise(row, spec, pose)
+            self.channels.set(spec.name, spec.commands)
         if self.dynamics is not None:
             self.dynamics.add(specs)
         elif any(spec.dynamics is not None for spec in specs):
@@ -270,6 +282,7 @@ class Engine:
             del names[row]
         self.rows = Rows(zip(names, range(len(names)), strict=True))
         self._queue = [c for c in self._queue if c[0] not in uids]
+        self.channels.keep(self.rows)
         for row in reversed(gone):  # from the last one on, so that those before it keep their numbers
             self._bulk = [(source, n, command.renumbered(row)) for source, n, command in self._bulk]
         self._rebuilt()
@@ -571,20 +584,38 @@ class Engine:
         Commands of one step take effect in the order of bodies, then sources, then arrival: the order in which clients are served does
         not matter. Unknown names raise KeyError.
         """
+        row = self.rows[name]
         self._sequence += 1
-        self._queue.append((self.specs[self.rows[name]].uid, source, self._sequence, name, command))
+        if name in self.channels:
+            now = self.channels.send(name, command, source, self._sequence, row=row, **self._sending())
+            if now is None:
+                return
+            command = now
+        self._queue.append((self.specs[row].uid, source, self._sequence, name, command))
 
     def submit_velocities(self, command: SetVelocities, source: str = "api") -> None:
         """Queue velocities of many bodies for the next step: the same as a `SetVelocity` for each of them."""
         self._sequence += 1
+        if self.channels:
+            names = [spec.name for spec in self.specs]
+            left = self.channels.send_many(command, names, source, self._sequence, **self._sending())
+            if left is None:
+                return
+            command = left
         self._bulk.append((source, self._sequence, command))
+
+    def _sending(self) -> dict[str, Any]:
+        """What channels need to know to send a command."""
+        return {"state": self.state, "seed": self.seed_word, "tick": self.clock.tick, "dt": self.clock.dt}
 
     @property
     def is_pending(self) -> bool:
         """Whether commands wait for the next step."""
-        return bool(self._queue or self._bulk)
+        return bool(self._queue or self._bulk) or self.channels.is_due(self.clock.tick)
 
     def _drain(self) -> None:
+        if self.channels and self.channels.arrive(self.state, self.rows, self.clock.tick):
+            self._touch()
         if self._bulk:
             self._drain_bulk()
         if not self._queue:
@@ -645,9 +676,15 @@ class Engine:
         seed: int,
         sequence: int,
         queue: Sequence[tuple[str, str, int, Command | SetVelocities]],
+        under_way: Mapping[str, Sequence[Sent]] = MappingProxyType({}),
     ) -> None:
-        """Set time, seed and waiting commands (see `queued`), after columns of the state were written."""
+        """Set time, seed, waiting commands (see `queued`) and those under way, after columns of the state were written."""
         self._queue, self._bulk = [], []
+        self.channels.clear()
+        for name, sent in under_way.items():
+            self.channels.resume(name, sent)
+        for sense in self._senses:
+            sense.forget()
         for name, source, number, command in queue:
             if isinstance(command, SetVelocities):
                 self._bulk.append((source, number, command))
@@ -673,6 +710,8 @@ class Engine:
         """Advance the world by `n` steps; see `botyard.engine.step` for what happens in one."""
         dt = self.clock.dt
         for _ in range(n):
+            for sense in self._senses:
+                sense.begin(self)
             self._drain()
             for plan in self._plans:
                 plan(self)

@@ -44,4 +44,4 @@ def advance_bodies(world: World, dt: float, seed: np.uint64, tick: int, parts: i
     if parts & 1:
         move_all(world, dt)
     if parts & 2:
-        integrate_odometry(state, seed, tick)
+        integrate_odometry(state, bodies.wheels, seed, tick)

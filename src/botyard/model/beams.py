@@ -49,6 +49,8 @@ class Bundle:
         Range limits, m.
     r_noise, a_noise : float
         Half-widths of the uniform errors of range, m, and of bearing, rad.
+    missing : float
+        Share of readings without a return although there is something, 0 … 1.
     shortest : bool
         Give one reading, the shortest of all beams, instead of one for each.
     reflector : ReflectorRule
@@ -63,6 +65,7 @@ class Bundle:
     r_max: float = 8.0
     r_noise: float = 0.0
     a_noise: float = 0.0
+    missing: float = 0.0
     shortest: bool = False
     reflector: ReflectorRule = ReflectorRule()
 

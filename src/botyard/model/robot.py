@@ -15,8 +15,8 @@ from botyard.model.accessories import GripperSpec
 from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, is_default, is_device, standard_device
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Returns
-from botyard.model.parameters import parameter
-from botyard.model.sensors import LaserSpec, SonarSpec
+from botyard.model.parameters import parameter, range_problems
+from botyard.model.sensors import MAX_LATENCY_S, LaserSpec, SonarSpec, check_latency
 from botyard.names import check_name
 from botyard.units import from_deg, from_mm
 
@@ -24,6 +24,10 @@ MAX_SPEED = 1000.0
 """Limit of top speeds of models, m/s and rad/s: higher ones are mistaken units."""
 MAX_RAMP = 1e6
 """Limit of accelerations of models, m/s² and rad/s²."""
+MAX_SCALE = 100.0
+"""Limit of factors of velocity commands."""
+MAX_WHEEL_RATIO = 2.0
+"""Limit of the ratio of the diameters of two wheels, and of its inverse."""
 _SPEEDS = "m/s m/s rad/s"
 _RAMPS = "m/s² m/s² rad/s²"
 
@@ -91,6 +95,39 @@ class MotionLimits:
                     raise ModelError(f"limits: {name} must be from 0 to {limit:g}, found {value:g}")
         if not 0.0 <= self.heading_speed <= MAX_SPEED:
             raise ModelError(f"limits: heading_speed must be from 0 to {MAX_SPEED:g}, found {self.heading_speed:g}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandSpec:
+    """How commands reach the motors of a robot.
+
+    Attributes
+    ----------
+    latency : float
+        Time from a command of motion until it counts, s of simulated time; in a simulation whole steps, to the nearest. Velocities,
+        distance moves, headings and stops come late; what is done to the robot from outside, its limits and the switch of its motors do
+        not.
+    jitter : float
+        Half-width of the uniform error of that time, s; drawn for each command. Commands never overtake each other.
+    scale : Axes
+        What a velocity command is multiplied by, axis by axis, before limits count. Distance moves and headings end by odometry.
+    """
+
+    latency: float = parameter(0.0, unit="s", low=0.0, high=MAX_LATENCY_S, is_brief=True)
+    jitter: float = parameter(0.0, unit="s", low=0.0, high=MAX_LATENCY_S, is_brief=True)
+    scale: Axes = parameter(Axes(1.0, 1.0, 1.0), is_brief=True)
+
+    def __post_init__(self) -> None:
+        for problem in range_problems(self):
+            raise ModelError(f"commands: {problem}")
+        check_latency("commands", self.latency, self.jitter)
+        for value in self.scale.as_tuple():
+            if not abs(value) <= MAX_SCALE:  # refuses NaN, too
+                raise ModelError(f"commands: scale must be within ±{MAX_SCALE:g}, found {value:g}")
+
+
+PLAIN_COMMANDS = CommandSpec()
+"""Commands count at once, as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +239,11 @@ class RobotSpec:
         Least errors, if they are not the negatives of the greatest.
     perfect_odometry : bool
         Odometry is the true pose (Stage's ``localization "gps"``).
+    wheel_ratio : float
+        Diameter of the right wheel by that of the left one, which odometry takes for equal (UMBmark's E_d). Only robots with two driven
+        wheels on an axis have one other than 1.
+    commands : CommandSpec
+        How commands reach its motors.
     lasers : tuple of LaserSpec
         Lasers, by index.
     sonar : SonarSpec or None
@@ -235,6 +277,8 @@ class RobotSpec:
     odometry_error: Axes = parameter(Axes(), key="odometry.error")
     odometry_error_low: Axes | None = parameter(None, key="odometry.error_low")
     perfect_odometry: bool = parameter(False, key="odometry.perfect")
+    wheel_ratio: float = parameter(1.0, key="odometry.wheel_ratio", is_brief=True)
+    commands: CommandSpec = parameter(PLAIN_COMMANDS, is_brief=True)
     lasers: tuple[LaserSpec, ...] = ()
     sonar: SonarSpec | None = None
     devices: tuple[DeviceSpec, ...] = ()
@@ -248,6 +292,15 @@ class RobotSpec:
 
     def __post_init__(self) -> None:
         check_name(self.name, "robot model", ModelError)
+        if not 1.0 / MAX_WHEEL_RATIO <= self.wheel_ratio <= MAX_WHEEL_RATIO:
+            raise ModelError(
+                f"robot {self.name}: odometry.wheel_ratio must be from {1.0 / MAX_WHEEL_RATIO:g} to {MAX_WHEEL_RATIO:g}, "
+                f"found {self.wheel_ratio:g}"
+            )
+        if self.wheel_ratio != 1.0 and self.drive is not Drive.DIFF:
+            raise ModelError(
+                f"robot {self.name}: odometry.wheel_ratio is of robots with two driven wheels (drive diff)"
+            )
         for device in self.devices:
             if device.type in CARRIED:
                 raise ModelError(f"robot {self.name}: devices: a {device.type} belongs to {CARRIED[device.type]}")

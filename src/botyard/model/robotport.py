@@ -327,6 +327,11 @@ class Fleet(Protocol):
         """Slices of `readings` of all range sensors measured in the last step, by their keys; the same object while these are the same."""
         ...
 
+    @property
+    def ages_us(self) -> Mapping[Hashable, int]:
+        """How long ago readings of sensors with latency were measured, µs of simulated time; those of others were in the last step."""
+        ...
+
     def refresh(self) -> None:
         """Measure with all subscribed sensors in the present state: needed after bodies were added or removed between steps."""
         ...

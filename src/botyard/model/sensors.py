@@ -25,6 +25,23 @@ MAX_UPDATE_RATE_HZ: Final = 1e6
 """Greatest update rate: simulated time has whole microseconds."""
 
 
+MAX_LATENCY_S: Final = 60.0
+"""Greatest latency of readings and commands, s."""
+
+
+def check_latency(what: str, latency: float, jitter: float) -> None:
+    """Refuse a latency and its jitter, s, that are out of range. Raises ModelError."""
+    if not 0.0 <= latency <= MAX_LATENCY_S:
+        raise ModelError(f"{what}: latency must be 0 … {MAX_LATENCY_S:g} s, found {latency:g}")
+    if not 0.0 <= jitter <= latency:
+        raise ModelError(f"{what}: jitter must be 0 … the latency, {latency:g} s, found {jitter:g}")
+
+
+def _check_missing(what: str, share: float) -> None:
+    if not 0.0 <= share <= 1.0:
+        raise ModelError(f"{what}: missing must be a share of 0 … 1, found {share:g}")
+
+
 def _check_rate(what: str, rate: float) -> None:
     if not 0.0 <= rate <= MAX_UPDATE_RATE_HZ:
         raise ModelError(f"{what}: update_rate must be 0 … {MAX_UPDATE_RATE_HZ:g} Hz, found {rate:g}")
@@ -59,6 +76,13 @@ class LaserSpec(DeviceSpec):
     update_rate : float
         How often interfaces that publish by themselves (ROS) take a scan, Hz of simulated time; 0: in every step. Who asks for a reading
         (programs, Pioneer clients) gets that of the present state at any time.
+    latency : float
+        A reading can be had from so long after its measurement on, s of simulated time; in a simulation whole steps, to the nearest. Its
+        stamp is that of the measurement. A laser with latency measures in every step, read or not.
+    jitter : float
+        Half-width of the uniform error of that time, s; drawn for each scan. Scans never overtake each other.
+    missing : float
+        Share of the rays, 0 … 1, that get no return although there is something: drawn for each ray of each scan. They read `range_max`.
     """
 
     type: str = field(default="laser", init=False)
@@ -74,6 +98,9 @@ class LaserSpec(DeviceSpec):
     angle_noise: float = 0.0
     reflector: ReflectorRule = DEFAULT_RULE
     update_rate: float = parameter(0.0, unit="Hz")
+    latency: float = parameter(0.0, unit="s", is_brief=True)
+    jitter: float = parameter(0.0, unit="s", is_brief=True)
+    missing: float = parameter(0.0, is_brief=True)
 
     def __post_init__(self) -> None:
         check_name(self.type_name, "laser model", ModelError)
@@ -86,6 +113,8 @@ class LaserSpec(DeviceSpec):
         if not 0.0 <= self.fov <= 2.0 * math.pi + 1e-9:
             raise ModelError(f"laser {self.type_name}: field of view must be within 0…360°, found {self.fov:.3f} rad")
         _check_rate(f"laser {self.type_name}", self.update_rate)
+        check_latency(f"laser {self.type_name}", self.latency, self.jitter)
+        _check_missing(f"laser {self.type_name}", self.missing)
 
     @property
     def increment(self) -> float:
@@ -136,6 +165,8 @@ class SonarSpec(DeviceSpec):
         A transducer with a cone of its own has as many as keep their spacing.
     update_rate : float
         As that of `LaserSpec`, Hz.
+    latency, jitter, missing : float
+        As those of `LaserSpec`, s, s, and of transducers.
     """
 
     type: str = field(default="sonar", init=False)
@@ -147,6 +178,9 @@ class SonarSpec(DeviceSpec):
     noise: float = 0.0
     rays: int = 1
     update_rate: float = parameter(0.0, unit="Hz")
+    latency: float = parameter(0.0, unit="s", is_brief=True)
+    jitter: float = parameter(0.0, unit="s", is_brief=True)
+    missing: float = parameter(0.0, is_brief=True)
 
     def __post_init__(self) -> None:
         check_name(self.type_name, "sonar model", ModelError)
@@ -159,6 +193,8 @@ class SonarSpec(DeviceSpec):
         if not 1 <= self.rays <= MAX_SONAR_RAYS:
             raise ModelError(f"sonar {self.type_name}: rays must be 1 … {MAX_SONAR_RAYS}, found {self.rays}")
         _check_rate(f"sonar {self.type_name}", self.update_rate)
+        check_latency(f"sonar {self.type_name}", self.latency, self.jitter)
+        _check_missing(f"sonar {self.type_name}", self.missing)
         for i, t in enumerate(self.transducers):
             low, high = self.limits_of(t)
             if t.connected and not self.range_min <= low < high <= self.range_max:

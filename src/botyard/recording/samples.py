@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple, cast
@@ -156,12 +156,15 @@ class Sample:
         Columns of all bodies.
     readings : Readings or None
         Of all range sensors; None: no sensor is recorded.
+    ages_us : mapping
+        How long ago readings of sensors with latency were measured, µs, by their keys.
     """
 
     time_us: int
     plan: Plan
     columns: Columns
     readings: Readings | None
+    ages_us: Mapping[Hashable, int] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -223,7 +226,9 @@ class Watcher:
         state = self._sim.snapshot.state
         columns = Columns(state.pose.copy(), state.odom.copy(), state.vel.copy(), state.path.copy())
         readings = self._copied(Readings(*fleet.readings, taken)) if plan.sensors and taken is not None else None
-        return Sample(self._sim.snapshot.time_us, plan, columns, readings)
+        return Sample(
+            self._sim.snapshot.time_us, plan, columns, readings, fleet.ages_us if readings is not None else {}
+        )
 
     def release(self, sample: Sample) -> None:
         """A sample is not needed any more; from any thread. Its arrays are used again: new ones of that size cost page faults each time."""

@@ -7,7 +7,7 @@ that ROS's transports use, through ports and a fleet that stand for the robots a
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Final, cast
@@ -67,11 +67,13 @@ class _Fleet:
         self.readings: tuple[NDArray[np.float64], NDArray[np.int16]]
         self._of: tuple[Mapping[Key, Sensor], bytes] = {}, b""
         self._measured: dict[Key, tuple[int, int]] = {}
+        self.ages_us: Mapping[Hashable, int] = {}
 
     def show(self, sample: Sample) -> None:
         """Show a step."""
         self.state = cast(BodyColumns, sample.columns)
         self.rows = sample.plan.rows
+        self.ages_us = sample.ages_us
         if sample.readings is not None:
             ranges, returns, taken = sample.readings
             sensors, which = sample.plan.sensors, taken.tobytes()

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from botyard.devices.ranging import Fan, fans_of, workspace
+from botyard.devices.ranging import Delay, Fan, fans_of, workspace
 from botyard.engine.batch import (
     BEGINS,
     BOXES,
@@ -30,6 +30,7 @@ from botyard.engine.batch import (
 from botyard.engine.blocks import Blocks
 from botyard.engine.build import BodySpec, build_bins
 from botyard.engine.dynamics import build_shapes
+from botyard.engine.kernels.lateness import Lateness
 from botyard.engine.kernels.raycast import Beams, Fans
 from botyard.engine.layout import F8, I8, U1, U8, Bins, Bodies, Grid, State
 from botyard.engine.masslayout import (
@@ -51,8 +52,10 @@ from botyard.sim.freespace import MAX_SPACES
 from botyard.sim.recent import Recent
 from botyard.workers import Workers
 
-SENSOR: Final = ("r_min", "r_max", "r_noise", "a_noise")
+SENSOR: Final = ("r_min", "r_max", "r_noise", "a_noise", "missing")
 """Columns of `Fans` that each world has for itself."""
+ERRING_BODIES: Final = ("wheels",)
+"""Arrays of `Bodies` that are a part of each world's state."""
 DERIVED_BODIES: Final = ("world", "placed", "leeway")
 """Arrays of `Bodies` that each world has for itself."""
 THREAD_BODIES: Final = ("scratch", "near")
@@ -89,6 +92,10 @@ class Plan:
         Number of readings of each robot; where a robot has fewer, they are NaN.
     dtype : dtype
         Type of the readings.
+    delays : sequence of Delay
+        How late readings of the range sensors can be had.
+    late_steps : int or None
+        Greatest latency with jitter of commands and readings, in steps; None: there is none.
     """
 
     state: State
@@ -98,6 +105,24 @@ class Plan:
     fans: Sequence[Fan]
     readings: int
     dtype: DTypeLike
+    delays: Sequence[Delay]
+    late_steps: int | None
+
+    def lateness(self) -> Lateness:
+        """Commands and readings of a world that begins."""
+        m, d, r = len(self.state.pose), len(self.fans), (len(self.state.pose) - self.boxes) * self.readings
+        commands = [spec.commands for spec in self.specs]
+        sent = 0 if self.late_steps is None else self.late_steps + 1  # as many as can be sent, one in each step
+        late = 0 if self.late_steps is None else self.late_steps + 2  # and the one that can be had
+        return Lateness(
+            command=np.zeros((m, 3)), scale=np.array([one.scale.as_tuple() for one in commands]),
+            latency=np.array([one.latency for one in commands]), jitter=np.array([one.jitter for one in commands]),
+            sent_due=np.zeros((m, sent), np.int64), sent=np.zeros((m, sent, 3)), sent_span=np.zeros((m, 2), np.int64),
+            range_latency=np.array([one.latency for one in self.delays], np.float64),
+            range_jitter=np.array([one.jitter for one in self.delays], np.float64), late_due=np.zeros((d, late), np.int64),
+            late_tick=np.zeros((d, late), np.int64), late=np.zeros((late, r)), late_bright=np.zeros((late, r), np.int16),
+            late_span=np.zeros((d, 2), np.int64),
+        )  # fmt: skip
 
 
 class _Thread:
@@ -196,7 +221,7 @@ class Batch:
     """
 
     def __init__(self, plan: Plan, count: int, dt: float, threads: int) -> None:
-        self._plan, self._dt = plan, dt
+        self._plan = plan
         self._fans = fans_of(plan.fans)
         m, r = len(plan.state.pose), plan.readings
         shapes = build_shapes(plan.specs if any(spec.dynamics is not None for spec in plan.specs) else ())
@@ -211,6 +236,8 @@ class Batch:
             ("other", np.int64, (m,)),
             *((name, np.float64, getattr(self._fans, name).shape) for name in SENSOR),
             *((f"mass.{name}", a.dtype, a.shape) for of in (mass, table) for name, a in of._asdict().items()),
+            *((name, np.float64, getattr(plan.bodies, name).shape) for name in ERRING_BODIES),
+            *((name, a.dtype, a.shape) for name, a in plan.lateness()._asdict().items()),
             ("ranges", plan.dtype, (m - plan.boxes, r)),
         ]
         self.state = Blocks(count, self._fields)
@@ -225,6 +252,7 @@ class Batch:
                 ("places", np.float64, (m, 3)),
             ],
         )
+        self._step = np.array([dt])
         self._task: I8 = np.zeros(3, np.int64)
         self._task[BOXES] = plan.boxes
         self._devices = np.arange(len(plan.fans))
@@ -251,6 +279,10 @@ class Batch:
             self.state.all(name)[:] = array
         for name in SENSOR:
             self.state.all(name)[:] = getattr(self._fans, name)
+        for name in ERRING_BODIES:
+            self.state.all(name)[:] = getattr(self._plan.bodies, name)
+        for name, array in self._plan.lateness()._asdict().items():
+            self.state.all(name)[:] = array
         self.state.all("other")[:] = -1
         self.state.all("ranges")[:] = np.nan
         self._derived.all("placed")[:] = np.nan
@@ -273,7 +305,11 @@ class Batch:
         limits = {name: self.state.of(i, name) for name in SENSOR}
         return (
             State._make(self.state.of(i, name) for name in State._fields),
-            plan.bodies._replace(**thread.bodies, **{name: derived.of(i, name) for name in DERIVED_BODIES}),
+            plan.bodies._replace(
+                **thread.bodies,
+                **{name: derived.of(i, name) for name in DERIVED_BODIES},
+                **{name: self.state.of(i, name) for name in ERRING_BODIES},
+            ),
             Bins._make(derived.of(i, f"bins.{name}") for name in Bins._fields),
             self._grid(i),
             self._fans._replace(beam_r_max=thread.beam_r_max, **limits),
@@ -282,13 +318,13 @@ class Batch:
                 counts=self.state.of(i, "counts"), seeds=self.state.of(i, "seeds"), start=self.state.of(i, "start"),
                 contact=self.state.of(i, "contact_kind"), other=self.state.of(i, "other"), raw=thread.raw, bright=thread.bright,
                 single=single, double=double, devices=self._devices, known=derived.of(i, "known"), fault=derived.of(i, "fault"),
-                task=self._task, row=self.state.bytes[i],
+                task=self._task, row=self.state.bytes[i], step=self._step,
             ),
             self._walls[int(self._grid_of[i])],
             self._shapes,
             Masses(*self.masses(self.state, i)),
             thread.room,
-            self._dt,
+            Lateness._make(self.state.of(i, name) for name in Lateness._fields),
         )  # fmt: skip
 
     @staticmethod

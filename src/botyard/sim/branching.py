@@ -52,7 +52,8 @@ def branch(
     head.rays = [rays for rays in head.rays if rays.robot not in driven] + [
         Rays(name, index, b.angle0, b.step, b.count) for (name, index), b in configured if name in driven
     ]
-    head.queue = []
+    head.queue, head.under_way = [], []
+    head.late = [one for one in head.late if one.robot not in driven]  # their rays may be others now
     if scene is not None and not is_same_map(scene, sim.scene):
         sim.replace_scene(scene)
     restore(join(msgspec.msgpack.encode(head), [np.frombuffer(data, np.uint8)]))

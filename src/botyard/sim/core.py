@@ -120,6 +120,8 @@ class Core(Handle):
         """Sources that hold a body, by its name."""
         self._configured: dict[tuple[str, int], Bundle] = {}
         """Beams of lasers that clients have configured, by robot and index."""
+        self._parameters: dict[str, dict[str, list[float]]] = {}
+        """What robots have instead of their models' parameters, by their names."""
         self._is_ours: Callable[[], bool] | None = None
         """Whether the calling thread may change the world, see `belong_to`."""
         self._journal = Journal()
@@ -154,6 +156,10 @@ class Core(Handle):
     def tick(self) -> int:
         """Steps done."""
         return self._engine.clock.tick
+
+    def _time_of(self, tick: int) -> float:
+        """Simulated time after so many steps, s."""
+        return tick * self._engine.clock.step_us / 1e6
 
     @property
     def dt(self) -> float:

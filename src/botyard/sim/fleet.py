@@ -264,6 +264,12 @@ class Fleet(Handle):
         """Slices of `readings` of all range sensors measured in the last step, by their keys; the same object while these are the same."""
         return self._sim._devices.measured(self._sim._engine)
 
+    @property
+    def ages_us(self) -> Mapping[Hashable, int]:
+        """How long ago readings of sensors with latency were measured, µs of simulated time; those of others were in the last step."""
+        late, clock = self._sim._devices.late(), self._sim._engine.clock
+        return {key: (clock.tick - one[0].tick) * clock.step_us for key, one in late.items()} if late else {}
+
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
         """The beams of a range sensor."""
         return self._sim._devices.bundles(key)

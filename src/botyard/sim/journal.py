@@ -223,6 +223,22 @@ class SetRays(Change):
 
 
 @dataclass(frozen=True, slots=True)
+class SetParameters(Change):
+    """Parameters of a robot were set (`Robot.set_parameters`).
+
+    Attributes
+    ----------
+    robot : str
+        Its name.
+    values : mapping
+        Numbers by the names of parameters; those of sensors have the sensor's name behind a blank.
+    """
+
+    robot: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Claim(Change):
     """A source of commands claimed or released a robot."""
 
@@ -358,6 +374,7 @@ __all__ = [
     "Reset",
     "Restore",
     "SetDynamics",
+    "SetParameters",
     "SetRays",
     "Settle",
     "Submit",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 from botyard import arguments
 from botyard.devices.laser import STREAM as LASER_STREAM
 from botyard.devices.laser import laser_bundle
+from botyard.devices.ranging import Delay
 from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import sonar_bundles
 from botyard.engine.layout import F8
@@ -42,13 +43,24 @@ class Laser(Handle):
         self.index = index
         self._robot = robot
         self._key = (robot.name, "laser", index)
+        self._tuned: dict[str, float] = {}
         self._configure(laser_bundle(self.spec, robot._sim.sensor_noise))
+        if self.spec.latency > 0.0:
+            robot._sim._devices.delay(self._key, Delay(self.spec.latency, self.spec.jitter))
 
     def _configure(self, bundle: Bundle) -> None:
-        self._bundle = bundle
+        self._bundle = bundle = replace(bundle, **self._tuned)  # type: ignore[arg-type]  # fields that are floats
         self._robot._sim._devices.configure(
             self._key, self._robot.name, LASER_STREAM + self.index, Visible.LASER, [bundle]
         )
+
+    def _tune(self, fields: Mapping[str, Sequence[float]]) -> None:
+        """Set fields of its beams instead of those of the model, and none others."""
+        self._tuned = {name: values[0] for name, values in fields.items()}
+        fresh, now = laser_bundle(self.spec, self._robot._sim.sensor_noise), self._bundle
+        self._configure(replace(fresh, angle0=now.angle0, step=now.step, count=now.count))
+        if (self._robot.name, self.index) in self._robot._sim._configured:
+            self._robot._sim._configured[self._robot.name, self.index] = self._bundle
 
     def configure(self, angle_min: float, increment: float, count: int) -> None:
         """Set the rays: bearing of the first and spacing, rad (counter-clockwise), and their number, 0 to 100,000.
@@ -93,7 +105,7 @@ class Laser(Handle):
         sim, b = self._robot._sim, self._bundle
         readings = sim._devices.read(sim._engine, self._key)
         return LaserScan(
-            stamp=sim.time,
+            stamp=sim._time_of(readings.tick),
             frame_pose=self.spec.pose,
             angle_min=b.angle0,
             angle_max=b.angle0 + b.step * max(b.count - 1, 0),
@@ -119,8 +131,16 @@ class Sonar(Handle):
         self.spec = robot.spec.sonar
         self._robot = robot
         self._key = (robot.name, "sonar", 0)
-        bundles = sonar_bundles(self.spec, robot._sim.sensor_noise)
-        robot._sim._devices.configure(self._key, robot.name, SONAR_STREAM, Visible.SONAR, bundles)
+        self._tune({})
+        if self.spec.latency > 0.0:
+            robot._sim._devices.delay(self._key, Delay(self.spec.latency, self.spec.jitter))
+
+    def _tune(self, fields: Mapping[str, Sequence[float]]) -> None:
+        """Set fields of its beams instead of those of the model, a number for each transducer, and none others."""
+        bundles = sonar_bundles(self.spec, self._robot._sim.sensor_noise)
+        for name, values in fields.items():
+            bundles = [replace(b, **{name: value}) for b, value in zip(bundles, values, strict=True)]  # type: ignore[arg-type]
+        self._robot._sim._devices.configure(self._key, self._robot.name, SONAR_STREAM, Visible.SONAR, bundles)
 
     @property
     def is_read(self) -> bool:
@@ -139,9 +159,12 @@ class Sonar(Handle):
     def view(self) -> SonarReadings:
         """The same without copying: its array is read-only, and valid until the step after the next (for interfaces)."""
         sim = self._robot._sim
-        ranges = sim._rounded(sim._devices.read(sim._engine, self._key).ranges)
+        readings = sim._devices.read(sim._engine, self._key)
         return SonarReadings(
-            stamp=sim.time, range_min=self.spec.range_min, range_max=self.spec.range_max, ranges=ranges
+            stamp=sim._time_of(readings.tick),
+            range_min=self.spec.range_min,
+            range_max=self.spec.range_max,
+            ranges=sim._rounded(readings.ranges),
         )
 
     @property

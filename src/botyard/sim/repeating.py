@@ -196,7 +196,7 @@ class Episode:
     commands: F8
     steps: I8
     _written: Sequence[Written]
-    _write: Callable[[Simulation, str, NDArray[Any]], None] = field(repr=False)
+    _write: Callable[[Simulation, Mapping[str, NDArray[Any]]], None] = field(repr=False)
     _done: int = 0
 
     def __iter__(self) -> Iterator[Snapshot]:
@@ -204,9 +204,9 @@ class Episode:
         sim = self.simulation
         while self._done < len(self.steps):
             call, self._done = self._done, self._done + 1
-            for one in self._written:
-                if one.call == call:
-                    self._write(sim, one.name, one.values)
+            written = {one.name: one.values for one in self._written if one.call == call}
+            if written:
+                self._write(sim, written)
             v, vy, w = self.commands[call].T
             sim.submit_velocities(SetVelocities(sim.fleet.robot_rows, v, w, vy))
             for _ in range(int(self.steps[call])):

@@ -138,6 +138,11 @@ def _(change: journal.SetRays, sim: Simulation, source: str) -> None:
 
 
 @apply.register
+def _(change: journal.SetParameters, sim: Simulation, source: str) -> None:
+    sim.robots[change.robot].set_parameters(**change.values)
+
+
+@apply.register
 def _(change: journal.Claim, sim: Simulation, source: str) -> None:
     robot = sim.robots[change.robot]
     if change.on:

@@ -11,14 +11,16 @@ import msgspec
 import numpy as np
 
 from botyard.devices.devicetable import DeviceTable
+from botyard.devices.ranging import Late
 from botyard.devices.worldtables import WORLD_TABLES, expected_rows
 from botyard.engine import commands
 from botyard.engine.build import box_body
+from botyard.engine.channels import LATE, MAX_UNDER_WAY, Sent
 from botyard.engine.layout import OdometryErrorMode
 from botyard.engine.state import BODIES, CONTACTS, read_columns, row_keys, schema, split, write_columns, write_masses
 from botyard.engine.tables import VERSION as VERSION_COLUMN
 from botyard.engine.tables import Table
-from botyard.errors import BotyardError, StateError
+from botyard.errors import ArgumentError, BotyardError, StateError
 from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
@@ -28,11 +30,15 @@ from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import RobotSpec
 from botyard.model.world import Program
 from botyard.names import is_name, shown
+from botyard.sim.parameters import check, spread
+from botyard.sim.parameters import restore as restore_parameters
 from botyard.sim.population import Population
 from botyard.sim.readings import MAX_RAYS
 from botyard.sim.statehead import COMMANDS, NO_MASS, VERSION, Body, Controller, Head, Known, Queued, Roster, Saveable
 from botyard.version import __version__
 
+MAX_LATE_STEPS: Final = 10**9
+"""Steps that a command or a reading can take, at most."""
 MIN_SUBSTEP: Final = 1e-9
 """Length of a substep of bodies with mass, s: no state has a shorter one."""
 Employ = Callable[[Any, Program], None]
@@ -66,6 +72,7 @@ def restore(
         raise StateError("state: what it says of bodies with mass does not fit its models")
     found = read_columns(sim.engine, data, rows, masses=masses, tables=tables)
     queue = [_command(q, len(roster.bodies)) for q in head.queue]
+    under_way = _under_way(head, len(roster.bodies))
     if not is_same:
         _check_roster(roster, models, sim, known, budget)
     _check_head(head, roster, models)
@@ -74,7 +81,9 @@ def restore(
         _arrange_rows(sim, roster)
     write_columns(sim.engine, found)
     engine = sim.engine
-    engine.resume(tick=head.tick, step_us=head.step_us, seed=head.seed, sequence=head.sequence, queue=queue)
+    engine.resume(
+        tick=head.tick, step_us=head.step_us, seed=head.seed, sequence=head.sequence, queue=queue, under_way=under_way
+    )
     engine.odometry_error_mode = OdometryErrorMode(head.error_mode)
     for table in engine.tables.values():
         if isinstance(table, DeviceTable):
@@ -88,6 +97,9 @@ def restore(
         robot._restored(starts[robot.name], teleports, head.claims.get(robot.name, []))
     for rays in head.rays:
         sim.robots[rays.robot].lasers[rays.laser].configure(rays.angle_min, rays.increment, rays.count)
+    restore_parameters(sim, sim.robots, head.parameters)
+    for key, readings in _late_readings(head).items():
+        sim._devices.resume(key, readings)
     sim._unserved = set(roster.unserved)
     sim._holds = {name: list(sources) for name, sources in head.holds.items() if sources}
     if employ is None:
@@ -154,7 +166,8 @@ def _check_head(head: Head, roster: Roster, models: Mapping[bytes, RobotSpec | B
     if len(head.teleports) != len(robots) or not robots.keys() >= set(told):
         raise StateError("state: it tells of robots that it does not have")
     bodies = {body.name for body in roster.bodies}
-    if not bodies.issuperset([*head.holds, *(q.body for q in head.queue if q.kind != "SetVelocities")]):
+    queued = [q for q in head.queue if q.kind != "SetVelocities"] + [sent.command for sent in head.under_way]
+    if not bodies.issuperset([*head.holds, *(q.body for q in queued)]):
         raise StateError("state: it tells of bodies that it does not have")
     for rays in head.rays:
         model = robots[rays.robot]
@@ -168,12 +181,69 @@ def _check_head(head: Head, roster: Roster, models: Mapping[bytes, RobotSpec | B
             raise StateError(
                 f"state: rays of a laser of {rays.robot}: expected at most {MAX_RAYS}, of a laser that it has"
             )
+    _check_late(head, robots)
+    for name, values in head.parameters.items():
+        spec = robots.get(name)
+        try:
+            if not isinstance(spec, RobotSpec) or spread(spec, values).keys() != values.keys():
+                raise ArgumentError("expected those of a robot, by sensor")
+            check(spec, values)
+        except ArgumentError as error:
+            raise StateError(f"state: parameters of {shown(name)}: {error}") from None
     if not (
         0 <= head.tick <= 10**15
         and 1 <= head.step_us <= 60_000_000
         and 0 <= head.error_mode < OdometryErrorMode.PERFECT
     ):
         raise StateError("state: time, step or error mode are none")
+
+
+def _check_late(head: Head, robots: Mapping[str, RobotSpec | BoxObject]) -> None:
+    """Check that readings that can be had late are those of sensors with latency, in order of time, and numbers."""
+    rays = {(r.robot, r.laser): r.count for r in head.rays}
+    last: dict[tuple[str, str, int], tuple[int, int]] = {}
+    for one in head.late:
+        model, key = robots.get(one.robot), (one.robot, one.kind, one.index)
+        count = -1
+        if isinstance(model, RobotSpec) and one.kind == "laser" and 0 <= one.index < len(model.lasers):
+            count = rays.get((one.robot, one.index), model.lasers[one.index].samples)
+        if isinstance(model, RobotSpec) and one.kind == "sonar" and one.index == 0 and model.sonar is not None:
+            count = len(model.sonar.transducers)
+        before = last.get(key, (-1, -1))
+        if (
+            len(one.ranges) != 8 * count
+            or len(one.returns) != 2 * count
+            or not np.isfinite(np.frombuffer(one.ranges, "<f8")).all()
+            or not before[0] < one.tick <= head.tick
+            or not max(one.tick, before[1]) <= one.due <= one.tick + MAX_LATE_STEPS
+        ):
+            raise StateError(f"state: a late reading of {one.robot} is none of its sensors, or of its time")
+        last[key] = one.tick, one.due
+
+
+def _late_readings(head: Head) -> dict[tuple[str, str, int], list[Late]]:
+    found: dict[tuple[str, str, int], list[Late]] = {}
+    for one in head.late:
+        ranges, returns = np.frombuffer(one.ranges, "<f8"), np.frombuffer(one.returns, "<i2")
+        late = Late(one.due, one.tick, ranges.astype(np.float64), returns.astype(np.int16))
+        found.setdefault((one.robot, one.kind, one.index), []).append(late)
+    return found
+
+
+def _under_way(head: Head, bodies: int) -> dict[str, list[Sent]]:
+    """Commands under way, by the names of bodies."""
+    found: dict[str, list[Sent]] = {}
+    for one in head.under_way:
+        name, source, sequence, command = _command(one.command, bodies)
+        sent = found.setdefault(name, [])
+        if not isinstance(command, LATE) or not (
+            (sent[-1].due if sent else 0) <= one.due <= one.sent + MAX_LATE_STEPS and 0 <= one.sent <= head.tick
+        ):
+            raise StateError(f"state: a command that is under way to {shown(name)} is none of its time")
+        sent.append(Sent(one.due, one.sent, source, sequence, command))
+        if len(sent) > MAX_UNDER_WAY:
+            raise StateError(f"state: expected at most {MAX_UNDER_WAY} commands under way to {shown(name)}")
+    return found
 
 
 def _find_models(sim: Population[Any], known: Known, roster: Roster) -> dict[bytes, RobotSpec | BoxObject]:

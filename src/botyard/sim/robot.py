@@ -24,10 +24,11 @@ from botyard.model.obstacles import Visible
 from botyard.model.readings import GripperState
 from botyard.model.robot import Axes, RobotSpec
 from botyard.model.robotport import RobotState
+from botyard.sim import parameters
 from botyard.sim.commands import Commands
 from botyard.sim.contacts import touching
 from botyard.sim.core import Core, Member
-from botyard.sim.journal import API, Claim, acting
+from botyard.sim.journal import API, Claim, SetParameters, acting
 from botyard.sim.readings import Laser, Sonar
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class BaseRobot(Member):
     def _leave(self) -> None:
         """It was removed: the handle raises `UnknownNameError` from now on, even if another robot gets its name."""
         self._claims.clear()
+        self._sim._parameters.pop(self.name, None)
         for laser in self.lasers:
             self._sim._configured.pop((self.name, laser.index), None)
         self._remove()
@@ -244,6 +246,30 @@ class BaseRobot(Member):
                 if byte in range(len(inputs)):
                     inputs[byte] &= ~mask & 0xFF
         return bytes(inputs)
+
+    def set_parameters(self, **values: Any) -> None:
+        """Set limits, and what the robot and its sensors err by, from now on: for domain randomisation. Resets leave them as they are.
+
+        They are a part of the saved state, and the journal has each change.
+
+        Parameters
+        ----------
+        **values
+            ``max_speed``, ``top_speed``, ``accel``, ``decel``, ``odometry_error_low``, ``odometry_error_high`` and ``command_scale``: three
+            numbers, or one for all axes; ``command_latency``, ``command_jitter``, ``wheel_ratio``; of all its lasers and its ring
+            ``range_min``, ``range_max``, ``range_noise``, ``bearing_noise``, ``range_missing``, ``range_latency``, ``range_jitter``. Units
+            are those of `Worlds.param`. Of one sensor: ``**{"range_noise laser_2": 0.05}``.
+
+        Raises
+        ------
+        ArgumentError
+            There is no such parameter, or it is out of its range; nothing is set then.
+        """
+        self._sim._check_thread()
+        found = parameters.spread(self.spec, values)
+        parameters.check(self.spec, {**self._sim._parameters.get(self.name, {}), **found})
+        self._sim._note(None, SetParameters, self.name, found)
+        parameters.apply(self._sim, self, found)
 
     def ghost(self, on: bool = True, source: str = API) -> None:
         """Make the robot a ghost (invisible, without collisions) from the next step on, or normal again."""

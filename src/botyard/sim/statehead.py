@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 import msgspec
 import numpy as np
 
+from botyard.devices.ranging import Late
 from botyard.engine import commands
 from botyard.engine.state import object_digest, row_keys, schema
 from botyard.errors import StateError
@@ -90,6 +91,36 @@ class Queued(msgspec.Struct, array_like=True):
     values: dict[str, Any]
 
 
+class UnderWay(msgspec.Struct, array_like=True):
+    """A command that is under way to a robot: see `botyard.engine.channels.Sent`."""
+
+    due: int
+    sent: int
+    command: Queued
+
+
+class LateReading(msgspec.Struct, array_like=True):
+    """A reading that cannot be had yet, or the one that can be had: see `botyard.devices.ranging.Late`.
+
+    Attributes
+    ----------
+    robot, kind, index : str, str, int
+        Its device.
+    due, tick : int
+        From which step on it can be had, and of which it is.
+    ranges, returns : bytes
+        Little-endian float64, m, and int16.
+    """
+
+    robot: str
+    kind: str
+    index: int
+    due: int
+    tick: int
+    ranges: bytes
+    returns: bytes
+
+
 class Rays(msgspec.Struct, array_like=True):
     """Rays of a laser that a client has set instead of its model's."""
 
@@ -119,6 +150,9 @@ class Head(msgspec.Struct, array_like=True):
     queue: list[Queued]
     controllers: list[Controller]
     holds: dict[str, list[str]]
+    under_way: list[UnderWay] = []
+    late: list[LateReading] = []
+    parameters: dict[str, dict[str, list[float]]] = {}
 
 
 MAX_REMEMBERED: Final = 1000
@@ -219,7 +253,29 @@ def head_of(sim: Population[Any], known: Known, controllers: list[Controller]) -
         queue=[Queued(name, source, n, *_values(command)) for name, source, n, command in engine.queued()],
         controllers=controllers,
         holds=sim._holds,
+        under_way=[
+            UnderWay(one.due, one.sent, Queued(name, one.source, one.sequence, *_values(one.command)))
+            for name, sent in sorted(engine.channels.under_way().items())
+            for one in sent
+        ],
+        late=_late(sim),
+        parameters={name: sim._parameters[name] for name in sorted(sim._parameters)},
     )
+
+
+def _late(sim: Population[Any]) -> list[LateReading]:
+    devices: Mapping[Any, Sequence[Late]] = sim._devices.late()  # of lasers and sonar: robot, kind, index
+    if not devices:
+        return []
+    return [
+        LateReading(
+            *(robot, kind, index, one.due, one.tick),
+            one.ranges.astype("<f8").tobytes(),
+            one.returns.astype("<i2").tobytes(),
+        )
+        for robot, kind, index in sorted(devices)
+        for one in devices[robot, kind, index]
+    ]
 
 
 def _rays(sim: Population[Any]) -> list[Rays]:
@@ -277,10 +333,12 @@ __all__ = [
     "Controller",
     "Head",
     "Known",
+    "LateReading",
     "Queued",
     "Rays",
     "Roster",
     "Saveable",
+    "UnderWay",
     "controllers_of",
     "head_of",
 ]

@@ -15,10 +15,9 @@ Each world is what a `Simulation` of its seed is, bit for bit. There is no Pytho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -27,12 +26,14 @@ from botyard import arguments
 from botyard.devices.battery import Batteries
 from botyard.devices.laser import STREAM as LASER_STREAM
 from botyard.devices.laser import laser_bundle
-from botyard.devices.ranging import Fan
+from botyard.devices.ranging import Delay, Fan, Late
 from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import sonar_bundles
 from botyard.engine.batch import EPISODE, MAP, MAX_COORDINATE, SAMPLES, TICK, Contact, Fault
 from botyard.engine.blocks import Blocks
-from botyard.engine.commands import check_pose
+from botyard.engine.channels import Sent, delay_steps
+from botyard.engine.commands import SetVelocity, check_pose
+from botyard.engine.kernels.lateness import Lateness
 from botyard.engine.layout import F8, I1, I8, U1, U8, State
 from botyard.engine.rng import DEFAULT_SEED, episode_seeds
 from botyard.errors import ArgumentError, NotNowError
@@ -42,9 +43,12 @@ from botyard.model.beams import Bundle
 from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
+from botyard.model.sensors import MAX_LATENCY_S
 from botyard.sim.batch import SENSOR, Batch, Plan
 from botyard.sim.freespace import checked_clearance
+from botyard.sim.journal import API
 from botyard.sim.notebook import MAX_ROWS, page
+from botyard.sim.parameters import BEAMS, COLUMNS
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_WALL_REACH_M
 from botyard.sim.repeating import Episode, EpisodeLog
 from botyard.sim.simulation import MAX_THREADS, Simulation
@@ -65,6 +69,7 @@ FAULTS: Final = {
     Fault.SENSOR: "ranges or errors of a sensor are not finite, negative or too large, or its least range is above its greatest",
     Fault.KIND: "its state is not one of these worlds",
     Fault.CONTACTS: "its bodies with mass touch others and walls in more places than there is room for; a Simulation makes room",
+    Fault.LATENCY: "a latency is not finite, negative or beyond max_latency, a jitter is above its latency, or a scale is too large",
 }
 PARAMETERS: Final = {
     "max_speed": "max_vel",
@@ -77,10 +82,26 @@ PARAMETERS: Final = {
     "range_max": "r_max",
     "range_noise": "r_noise",
     "bearing_noise": "a_noise",
+    "range_missing": "missing",
+    "range_latency": "range_latency",
+    "range_jitter": "range_jitter",
+    "command_latency": "latency",
+    "command_jitter": "jitter",
+    "command_scale": "scale",
+    "wheel_ratio": "wheels",
 }
 """Names of `Worlds.param`, and of the arrays."""
-OF_BODIES: Final = frozenset(State._fields)
+OF_BODIES: Final = frozenset({*State._fields, "latency", "jitter", "scale", "wheels"})
 """Arrays of these that have a row for each body."""
+LATENESS: Final = ("range_latency", "range_jitter", "latency", "jitter", "scale", "wheels")
+"""Those of the arrays that are neither of bodies nor of the beams of sensors."""
+
+
+class Errors(TypedDict, total=False):
+    """What all robots of worlds err by."""
+
+    sensor_noise: bool
+    odometry_error: str
 
 
 class Worlds(Handle):
@@ -108,11 +129,14 @@ class Worlds(Handle):
     sensors : sequence of str, optional
         Which sensors of each robot measure in every step: ``laser`` is its first, ``laser_2`` its second one, ``sonar`` its ring. Without
         it lasers, or else the ring.
-    sensor_noise, odometry_error
-        As for `Simulation`.
     boxes : sequence of BoxObject
         Boxes that stand in all maps beside those of the map, as by `Simulation.add_box`. With a mass (``dynamics``) they are pushed. All
         maps have the same boxes, at any poses.
+    max_latency : float, optional
+        Greatest latency with jitter of commands and readings that `param` may set, s; without it that of the models. What is under way
+        takes memory: a scan for each step of it.
+    **errors
+        ``sensor_noise`` and ``odometry_error`` as for `Simulation`.
 
     Raises
     ------
@@ -153,9 +177,9 @@ class Worlds(Handle):
         map_pool: int = 64,
         dtype: DTypeLike = np.float32,
         sensors: Sequence[str] | None = None,
-        sensor_noise: bool = True,
-        odometry_error: str = "random_each_update",
         boxes: Sequence[BoxObject] = (),
+        max_latency: float | None = None,
+        **errors: Unpack[Errors],
     ) -> None:
         n = arguments.whole(n, "n", low=1, high=MAX_WORLDS)
         threads = arguments.whole(threads, "threads", low=1, high=MAX_THREADS)
@@ -170,7 +194,10 @@ class Worlds(Handle):
         if not specs:
             raise ArgumentError("robots: expected at least one model, found none")
         self._specs = specs
-        self._settings: dict[str, Any] = {"step": step, "sensor_noise": sensor_noise, "odometry_error": odometry_error}
+        unknown = sorted(errors.keys() - Errors.__annotations__.keys())
+        if unknown:
+            raise TypeError(f"Worlds() got an unexpected keyword argument '{unknown[0]}'")
+        self._settings: dict[str, Any] = {"step": step, **errors}
         for spec in specs:
             _check_supported(spec)
         own_seeds = _seeds(seeds, n)
@@ -186,7 +213,9 @@ class Worlds(Handle):
         """Names of the boxes of each world."""
         self._robots = slice(len(self.box_names), None)
         """Rows of robots, behind those of boxes."""
-        self._fans, readings = _fans(specs, _sensors(specs, sensors), len(self.box_names), noise=sensor_noise)
+        self._fans, readings = _fans(
+            specs, _sensors(specs, sensors), len(self.box_names), noise=errors.get("sensor_noise", True)
+        )
         bodies = first.engine.bodies
         plan = Plan(
             state=first.engine.state,
@@ -196,11 +225,15 @@ class Worlds(Handle):
             fans=[fan for _, fan in self._fans],
             readings=readings,
             dtype=kind,
+            delays=[_delay_of(specs[fan.row - len(self.box_names)], sensor) for sensor, fan in self._fans],
+            late_steps=_late_steps(specs, max_latency, first.dt),
         )
         self._radii = bodies.radius.tolist()
         self._is_closed = False
         self._batch = Batch(plan, n, first.dt, threads)
         self._adopt()
+        self._usual = self._erring(self._batch.state, 0)
+        """Parameters of the models, of each robot."""
         self._log: EpisodeLog | None = None
         self._seeds[:] = own_seeds
         everyone = np.arange(n)
@@ -230,7 +263,7 @@ class Worlds(Handle):
         mine["ranges"] = shown(state.all("ranges"))
         mine["contact"] = shown(state.all("contact_kind")[:, robots])
         mine["other"] = shown(state.all("other")[:, robots])
-        mine["command"] = state.all("target")[:, robots]
+        mine["command"] = state.all("command")[:, robots]
         mine["state"] = state.bytes
         mine["tick"] = shown(counts[:, TICK])
         mine["episode"] = shown(counts[:, EPISODE])
@@ -595,7 +628,14 @@ class Worlds(Handle):
         ``odometry_error_low``, ``…_high``   (n, m, 3): least and greatest proportional errors of odometry
         ``range_min``, ``range_max``         (n, b): limits of ranges of each laser, and each transducer of a ring, m
         ``range_noise``, ``bearing_noise``   (n, b): half-widths of their errors, m, rad
+        ``range_missing``                    (n, b): shares of readings without a return, 0 … 1
+        ``range_latency``, ``range_jitter``  (n, d): of readings of each laser and ring, s; jitter at most latency
+        ``command_latency``, ``…_jitter``    (n, m): of commands, s; jitter at most latency
+        ``command_scale``                    (n, m, 3): what velocity commands are multiplied by
+        ``wheel_ratio``                      (n, m): right wheel's diameter by the left one's; 0.5 … 2
         ===================================  ==========================================================================
+
+        Latencies may be up to `max_latency`.
 
         Raises
         ------
@@ -604,7 +644,8 @@ class Worlds(Handle):
         """
         arguments.one_of(name, "name", PARAMETERS)
         array = self._batch.state.all(PARAMETERS[name])
-        return array[:, self._robots] if PARAMETERS[name] in OF_BODIES else array
+        array = array[:, self._robots] if PARAMETERS[name] in OF_BODIES else array
+        return array[..., 0] if name == "wheel_ratio" else array
 
     def world(self, i: int) -> Simulation:
         """A simulation in the state of world `i`: it goes on as the world does, and is independent of it.
@@ -624,31 +665,80 @@ class Worlds(Handle):
         sim = Simulation(self._maps[int(counts[MAP])].scene, seed=seed, warn=_silent, **self._settings)
         for spec, name, (x, y, th) in zip(self._specs, self.names, start[self._robots].tolist(), strict=True):
             sim.add_robot(spec, name, pose=(x, y, th))
-        self._configure(sim, {name: state.of(i, name) for name in SENSOR})
+        for name, values, usual in zip(self.names, self._erring(state, i), self._usual, strict=True):
+            sim.robots[name].set_parameters(**{key: value for key, value in values.items() if value != usual[key]})
         engine = sim.engine
         for name in State._fields:
             getattr(engine.state, name)[...] = state.of(i, name)
         if engine.dynamics is not None:
             engine.dynamics.load(*self._batch.masses(state, i))
         engine.clock.tick = int(counts[TICK])
+        self._set_under_way(sim, Lateness._make(state.of(i, name) for name in Lateness._fields))
         engine.resumed()
         return sim
 
-    def _configure(self, sim: Simulation, own: Mapping[str, NDArray[Any]]) -> None:
-        """Give the range sensors of a simulation limits and errors of their own."""
+    def _erring(self, state: Blocks, i: int) -> list[dict[str, list[float]]]:
+        """What robots and sensors err by in row `i`, as `_values` has it."""
+        arrays = {name: state.of(i, name) for name in (*SENSOR, *LATENESS)}
+        own = {name: array[self._robots] if name in OF_BODIES else array for name, array in arrays.items()}
+        return self._values(own, set(PARAMETERS) - set(COLUMNS))
+
+    def _values(self, own: Mapping[str, NDArray[Any]], names: Container[str]) -> list[dict[str, list[float]]]:
+        """Parameters of each robot, as `Robot.set_parameters` takes them. `own`: arrays of a world, with rows
+        for robots alone; `names`: of those that are wanted.
+        """
+        found: list[dict[str, list[float]]] = [{} for _ in self.names]
+        for name in (*COLUMNS, "command_latency", "command_jitter", "command_scale", "wheel_ratio"):
+            if name in names:
+                array = own[PARAMETERS[name]]
+                for k, values in enumerate(found):
+                    values[name] = array[k, :1].tolist() if name == "wheel_ratio" else np.atleast_1d(array[k]).tolist()
         at = 0
-        for (kind, index), fan in self._fans:
-            bundles = []
-            for bundle in fan.bundles:
-                values: dict[str, Any] = {name: float(own[name][at]) for name in SENSOR}
-                bundles.append(replace(bundle, **values))
-                at += 1
-            if tuple(bundles) != fan.bundles:
-                name = self.names[fan.row - len(self.box_names)]
-                if kind == "laser":
-                    sim.robots[name].lasers[index]._configure(bundles[0])
-                else:
-                    sim._devices.configure((name, kind, index), name, fan.stream, fan.senses, bundles)
+        for g, ((kind, index), fan) in enumerate(self._fans):
+            sensor, end = kind if index == 0 else f"{kind}_{index + 1}", at + len(fan.bundles)
+            for name, (column, _) in BEAMS.items():
+                if name in names:
+                    found[fan.row - len(self.box_names)][f"{name} {sensor}"] = own[column][at:end].tolist()
+            for name in ("range_latency", "range_jitter"):
+                if name in names:
+                    found[fan.row - len(self.box_names)][f"{name} {sensor}"] = [float(own[name][g])]
+            at = end
+        return found
+
+    def _set_under_way(self, sim: Simulation, late: Lateness) -> None:
+        """Let commands and readings that are under way in a world be so in a simulation."""
+        tick = sim.tick
+        for k, name in enumerate(self.names, start=len(self.box_names)):
+            first, count = late.sent_span[k].tolist()
+            slots = [(first + n) % late.sent_due.shape[1] for n in range(count)]
+            if slots:
+                sim.engine.channels.resume(
+                    name,
+                    [
+                        Sent(int(late.sent_due[k, at]), tick, API, n, SetVelocity(v, w, vy))
+                        for n, at in enumerate(slots)
+                        for v, vy, w in [late.sent[k, at].tolist()]
+                    ],
+                )
+        for g, ((kind, index), fan) in enumerate(self._fans):
+            first, count = late.late_span[g].tolist()
+            span = slice(fan.out, fan.out + sum(bundle.n_readings for bundle in fan.bundles))
+            slots = [(first + n) % late.late_due.shape[1] for n in range(count)]
+            if slots:
+                key = self.names[fan.row - len(self.box_names)], kind, index
+                due, measured = late.late_due[g], late.late_tick[g]
+                sim._devices.resume(
+                    key,
+                    [
+                        Late(
+                            int(due[at]),
+                            int(measured[at]),
+                            late.late[at, span].copy(),
+                            late.late_bright[at, span].copy(),
+                        )
+                        for at in slots
+                    ],
+                )
 
     # -- episodes again
 
@@ -693,15 +783,14 @@ class Worlds(Handle):
             raise NotNowError("repeat: call keep_episodes() first; episodes are kept from then on")
         kept = self._log.get(i, None if episode is None else arguments.whole(episode, "episode", low=0))
         row = self._batch.kept_state(kept.state)
-        latest = {name: row.of(0, name).copy() for name in SENSOR}
 
-        def write(sim: Simulation, name: str, values: NDArray[Any]) -> None:
-            column = PARAMETERS[name]
-            if column in SENSOR:
-                latest[column][:] = values
-                self._configure(sim, latest)
-            else:
-                getattr(sim.engine.state, column)[self._robots] = values
+        def write(sim: Simulation, written: Mapping[str, NDArray[Any]]) -> None:
+            arrays = {
+                PARAMETERS[name]: values[:, None] if name == "wheel_ratio" else values
+                for name, values in written.items()
+            }
+            for name, values in zip(self.names, self._values(arrays, written), strict=True):
+                sim.robots[name].set_parameters(**values)
 
         return Episode(self._simulation(row, 0), kept.number, kept.commands, kept.steps, kept.written, write)
 
@@ -725,6 +814,27 @@ def _check_supported(spec: RobotSpec) -> None:
     for feature, there in has.items():
         if there:
             raise ArgumentError(f"robots: {spec.name}: {feature} are not supported in Worlds; use Simulation")
+
+
+def _delay_of(spec: RobotSpec, sensor: tuple[str, int]) -> Delay:
+    """How late readings of a sensor of a robot can be had."""
+    kind, index = sensor
+    one = spec.lasers[index] if kind == "laser" else spec.sonar
+    assert one is not None, "it has a fan"
+    return Delay(one.latency, one.jitter)
+
+
+def _late_steps(specs: Sequence[RobotSpec], most: float | None, dt: float) -> int | None:
+    """Steps of the greatest latency with jitter, if there is any. ArgumentError: models have more than they may."""
+    late = [one for spec in specs for one in (spec.commands, *spec.lasers, spec.sonar) if one is not None]
+    greatest = max(one.latency + one.jitter for one in late)
+    if most is None:
+        most = greatest
+    else:
+        most = arguments.number(most, "max_latency", low=0.0, high=2.0 * MAX_LATENCY_S, unit="s")
+        if greatest > most:
+            raise ArgumentError(f"max_latency: expected at least that of the robots, {greatest:g} s, found {most:g} s")
+    return delay_steps(most, 0.0, 0.0, dt) if most > 0.0 else None
 
 
 def _check_devices(sim: Simulation) -> None:

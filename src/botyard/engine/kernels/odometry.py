@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from botyard.elementary import cosine_sine
-from botyard.engine.kernels.jit import entry_kernel, kernel, merged_kernel
+from botyard.engine.kernels.jit import entry_kernel, inline_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import arc, wrap
 from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.layout import F8, U8, State
@@ -31,12 +31,25 @@ def draw_errors(uid: U8, low: F8, high: F8, err: F8, i: int, seed: np.uint64, ti
         err[i, axis] = low[i, axis] + u * (high[i, axis] - low[i, axis])
 
 
-@merged_kernel
-def integrate_odometry(state: State, seed: np.uint64, tick: int) -> None:
-    """Advance `odom` of every row by the displacement of this step; also what remains of distance moves.
+@inline_kernel
+def by_wheels(forward: float, turned: float, ratio: float, half_track: float) -> tuple[float, float]:
+    """What odometry makes of a way, m and rad, that two wheels of different diameters have gone, which it takes for equal.
 
-    Each axis of the displacement is multiplied by 1 + ε. A row that did not move is left alone, so a stalled robot's odometry
-    stands still. In mode RANDOM_EACH_UPDATE ε is drawn anew for every step; the other modes keep what was set with the mode.
+    Borenstein and Feng, "Measurement and correction of systematic odometry errors in mobile robots" (IEEE Trans. Robotics and Automation
+    12 (6), 1996): E_d is `ratio`, the right diameter by the left one; their mean is the nominal one. `half_track`: m.
+    """
+    left = 2.0 / (1.0 + ratio)
+    by_left, by_right = (forward - turned * half_track) / left, (forward + turned * half_track) / (ratio * left)
+    return 0.5 * (by_left + by_right), 0.5 * (by_right - by_left) / half_track
+
+
+@merged_kernel
+def integrate_odometry(state: State, wheels: F8, seed: np.uint64, tick: int) -> None:
+    """Advance `odom` of every row by the displacement of this step; also what remains of distance moves. `wheels`: see `Bodies`.
+
+    Each axis of the displacement is multiplied by 1 + ε, and the wheels measure what that gives. A row that did not move is left alone, so
+    a stalled robot's odometry stands still. In mode RANDOM_EACH_UPDATE ε is drawn anew for every step; the other modes keep what was set
+    with the mode.
     """
     pose, odom, disp, err, spins, path, target = (
         state.pose, state.odom, state.disp, state.err, state.spin, state.path, state.target,
@@ -52,6 +65,10 @@ def integrate_odometry(state: State, seed: np.uint64, tick: int) -> None:
         dy = disp[i, 1] * (1.0 + err[i, 1])
         dth = disp[i, 2] * (1.0 + err[i, 2])
         spin = spins[i] * (1.0 + err[i, 2])
+        if wheels[i, 0] != 1.0 and err_mode[i] != 0 and err_mode[i] != 4:  # nor with `NONE` or `PERFECT`
+            dx, dth = by_wheels(dx, dth, wheels[i, 0], wheels[i, 1])
+            slip, spin = by_wheels(0.0, spin, wheels[i, 0], wheels[i, 1])
+            dx += slip
         if dx == 0.0 and dy == 0.0 and dth == 0.0 and spin == 0.0:
             continue
         if err_mode[i] == 4:  # `PERFECT`: copied, as adding up would drift by rounding

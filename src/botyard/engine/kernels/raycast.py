@@ -32,6 +32,8 @@ FIRST_SHELL = 2.0
 """Bodies this near, m, are tested before the walls, so that the beams they stop need not be walked any farther."""
 SHELL_GROWTH = 2.5
 """Ratio of the squares around a device in which bodies are looked for, one after the other."""
+MISSING_DRAWS = 1 << 32
+"""Number of the first draw for missing readings in the stream of a device: those of ranges and bearings are before it."""
 SECTORS = 32
 """Directions in which a device notes how far its beams reach; see `sector_of`."""
 
@@ -67,6 +69,8 @@ class Fans(NamedTuple):
         Range limits, m.
     r_noise, a_noise : (n_bundles,) float64
         Half-widths of the uniform errors of range, m, and bearing, rad.
+    missing : (n_bundles,) float64
+        Share of readings without a return, 0 … 1.
     bright_range, bright_cos : (n_bundles,) float64
         Bright returns count only up to this range, m, and where the cosine of the incidence is at least this.
     bright_as : (n_bundles,) int16
@@ -98,6 +102,7 @@ class Fans(NamedTuple):
     r_max: F8
     r_noise: F8
     a_noise: F8
+    missing: F8
     bright_range: F8
     bright_cos: F8
     bright_as: I2
@@ -595,6 +600,12 @@ def finish_reading(r: float, r_min: float, r_max: float, noise: float, key: int,
     return min(max(r, r_min), r_max)
 
 
+@inline_kernel
+def is_missing(share: float, key: int, j: int) -> bool:
+    """Whether reading `j` of a bundle gets no return, of which this is the share."""
+    return share > 0.0 and 0.5 * (symmetric(np.uint64(key), np.uint64(MISSING_DRAWS + j)) + 1.0) < share
+
+
 @kernel
 def finish_bright(bright: int, r: float, cosine: float, max_range: float, min_cos: float, strength: int) -> int:
     """Laser return reported: bright surfaces only within the device's range and incidence (SEN-007)."""
@@ -614,7 +625,7 @@ def finish_bundles(fans: Fans, beams: Beams, b0: int, b1: int, out: int, key: in
     r_mins, r_maxs, noises = fans.r_min, fans.r_max, fans.r_noise
     fars, cosines, strengths = fans.bright_range, fans.bright_cos, fans.bright_as
     for b in range(b0, b1):
-        r_min, r_max, noise = r_mins[b], r_maxs[b], noises[b]
+        r_min, r_max, noise, missing = r_mins[b], r_maxs[b], noises[b], fans.missing[b]
         far, cosine, strength = fars[b], cosines[b], int(strengths[b])
         first, last = beam_first[b] - beam_first[b0], beam_first[b + 1] - beam_first[b0]
         at = out + readings[b] - readings[b0]
@@ -628,6 +639,10 @@ def finish_bundles(fans: Fans, beams: Beams, b0: int, b1: int, out: int, key: in
                 nearest = min(nearest, raw[j])
             ranges[at] = finish_reading(nearest, r_min, r_max, noise, key, first)
             bright[at] = 1 if nearest < r_max else 0
+        if missing > 0.0:
+            for j in range(readings[b + 1] - readings[b]):
+                if is_missing(missing, key, first + j):
+                    ranges[at + j], bright[at + j] = r_max, 0
 
 
 @kernel

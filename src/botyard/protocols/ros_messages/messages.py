@@ -48,6 +48,11 @@ class Stamp(NamedTuple):
         sec, rest = divmod(microseconds, 1_000_000)
         return cls(sec, rest * 1000)
 
+    def before_us(self, microseconds: int) -> Stamp:
+        """The time so long before; not before 0."""
+        whole = max(0, self.sec * 1_000_000_000 + self.nanosec - microseconds * 1000)
+        return Stamp(*divmod(whole, 1_000_000_000))
+
     @classmethod
     def of_seconds(cls, seconds: float) -> Stamp:
         """Of seconds since the epoch."""

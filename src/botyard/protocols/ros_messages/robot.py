@@ -243,18 +243,37 @@ class RobotTopics:
             if not is_seldom:
                 self._want(one.reader.name, name, on)
 
+        whole: Callable[[Stamp], Any] = make
+        quick = self._encoders.of(one, make)
+        if getattr(one.reader.spec, "latency", 0.0) > 0.0:
+            whole, quick = self._late(one, make, quick)
         return Topic(
             name,
             one.ros.type_name,
-            make,
+            whole,
             one.ros.about or one.reader.kind.about,
             version=None if version is None else lambda: version(one.reader.read()),
             period=period,
             wanted=wanted,
-            quick=self._encoders.of(one, make),
+            quick=quick,
             device=one.reader.name,
             sensor=one.reader.key if is_seldom else None,
         )
+
+    def _late(
+        self, one: Shown, make: Callable[[Stamp], Any], quick: Callable[[str, Stamp], bytes] | None
+    ) -> tuple[Callable[[Stamp], Any], Callable[[str, Stamp], bytes] | None]:
+        """What makes the messages of a sensor with latency: their stamps are those of the measurements."""
+        fleet, key = self.port.fleet, one.reader.key
+
+        def measured(stamp: Stamp) -> Stamp:
+            return stamp.before_us(fleet.ages_us.get(key, 0))
+
+        def quick_late(wire: str, stamp: Stamp) -> bytes:
+            assert quick is not None
+            return quick(wire, measured(stamp))
+
+        return lambda stamp: make(measured(stamp)), None if quick is None else quick_late
 
     def _want(self, device: str, topic: str, on: bool) -> None:
         """Subscribe to a device while one of its topics has a subscriber."""

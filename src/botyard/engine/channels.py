@@ -1,0 +1,233 @@
+"""Channels by which commands reach robots late or changed: latency with jitter, and scale.
+
+A channel gives its commands back in the order in which they were sent. When a command counts is a function of the seed, the robot and the
+step in which it was sent. A robot whose model says nothing of that has no channel, and its commands go straight into the engine's queue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from botyard.engine.commands import (
+    Command,
+    EmergencyStop,
+    Halt,
+    MoveBy,
+    SetVelocities,
+    SetVelocity,
+    Stop,
+    TurnBy,
+    TurnTo,
+)
+from botyard.engine.kernels.lateness import COMMAND_STREAM
+from botyard.engine.layout import Control, Mode, State
+from botyard.engine.rng import draws
+from botyard.model.robot import PLAIN_COMMANDS, CommandSpec
+
+LATE: Final = (SetVelocity, MoveBy, TurnTo, TurnBy, Stop, EmergencyStop)
+"""Commands of motion, which a channel delays."""
+MAX_UNDER_WAY: Final = 10_000
+"""Commands that are under way to a robot, at most: of more the newest takes the place of the last one."""
+Velocities = tuple[float | None, float | None, float | None]
+
+
+def delay_steps(latency: float, jitter: float, draw: float, dt: float) -> int:
+    """Whole steps of `dt` s, to the nearest, of a latency with jitter, s; `draw`: of −1 … 1."""
+    return max(0, math.floor((latency + jitter * draw) / dt + 0.5))
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A command under way.
+
+    Attributes
+    ----------
+    due : int
+        Step before which it counts.
+    sent : int
+        Step before which it was sent.
+    source : str
+        Who sent it.
+    sequence : int
+        Its number among the commands of the engine.
+    command : Command
+        It, after scaling.
+    """
+
+    due: int
+    sent: int
+    source: str
+    sequence: int
+    command: Command
+
+
+class Channel:
+    """The way of commands to one robot.
+
+    Attributes
+    ----------
+    spec : CommandSpec
+        Latency, jitter and scale in force.
+    under_way : list of Sent
+        In the order in which they arrive.
+    """
+
+    def __init__(self, spec: CommandSpec) -> None:
+        self.spec = spec
+        self.under_way: list[Sent] = []
+
+
+class Channels:
+    """The channels of the robots of an engine, by their names."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, Channel] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._of
+
+    def spec(self, name: str) -> CommandSpec:
+        """How commands reach a body."""
+        return self._of[name].spec if name in self._of else PLAIN_COMMANDS
+
+    def set(self, name: str, spec: CommandSpec) -> None:
+        """Set how commands reach a body from now on; those under way stay so."""
+        channel = self._of.get(name)
+        if channel is not None:
+            channel.spec = spec
+        elif spec != PLAIN_COMMANDS:
+            self._of[name] = Channel(spec)
+        if channel is not None and spec == PLAIN_COMMANDS and not channel.under_way:
+            del self._of[name]
+
+    def keep(self, names: Container[str]) -> None:
+        """Bodies were removed: only these are left."""
+        self._of = {name: channel for name, channel in self._of.items() if name in names}
+
+    def clear(self) -> None:
+        """Forget all commands under way."""
+        for channel in self._of.values():
+            channel.under_way.clear()
+
+    def under_way(self) -> Mapping[str, Sequence[Sent]]:
+        """Commands under way, by the names of bodies."""
+        return {name: channel.under_way for name, channel in self._of.items() if channel.under_way}
+
+    def resume(self, name: str, under_way: Sequence[Sent]) -> None:
+        """Let these commands be under way to a body."""
+        self._of.setdefault(name, Channel(PLAIN_COMMANDS)).under_way = list(under_way)
+
+    def is_due(self, tick: int) -> bool:
+        """Whether a command counts before the step `tick`."""
+        return any(channel.under_way and channel.under_way[0].due <= tick for channel in self._of.values())
+
+    def send(
+        self, name: str, command: Command, source: str, sequence: int, *, state: State, row: int, seed: np.uint64, tick: int, dt: float
+    ) -> Command | None:  # fmt: skip
+        """Send a command to a body that has a channel. Returns what counts at once, if it is not late: it, or it after scaling."""
+        channel = self._of[name]
+        spec = channel.spec
+        if isinstance(command, Halt):  # the end of a session: nothing comes after it
+            channel.under_way.clear()
+        if not isinstance(command, LATE):
+            return command
+        if isinstance(command, SetVelocity):
+            command = scaled(command, spec)
+        if spec.latency <= 0.0 and not channel.under_way:
+            return command
+        if isinstance(command, SetVelocity) and says_nothing_new(command, channel.under_way, state, row):
+            return None
+        draw = float(draws(seed, int(state.uid[row]), COMMAND_STREAM, tick, 1)[0]) if spec.jitter > 0.0 else 0.0
+        due = tick + delay_steps(spec.latency, spec.jitter, draw, dt)
+        if channel.under_way:
+            due = max(due, channel.under_way[-1].due)
+            if len(channel.under_way) >= MAX_UNDER_WAY:
+                channel.under_way.pop()
+        channel.under_way.append(Sent(due, tick, source, sequence, command))
+        return None
+
+    def send_many(
+        self, command: SetVelocities, names: Sequence[str], source: str, sequence: int, *, state: State, seed: np.uint64, tick: int,
+        dt: float,
+    ) -> SetVelocities | None:  # fmt: skip
+        """Send velocities to those of many bodies that have channels; what is left for the others, if there are any.
+
+        `names`: of all bodies, by their rows.
+        """
+        if not any(names[row] in self._of for row in command.rows.tolist()):
+            return command
+        stays = np.ones(len(command.rows), np.bool_)
+        v, w, vy = (None if a is None else a.copy() for a in (command.v, command.w, command.vy))
+        for k, row in enumerate(command.rows.tolist()):
+            if names[row] not in self._of:
+                continue
+            left = self.send(
+                names[row], command.for_body(k), source, sequence, state=state, row=row, seed=seed, tick=tick, dt=dt
+            )
+            if isinstance(left, SetVelocity):
+                for array, value in ((v, left.v), (w, left.w), (vy, left.vy)):
+                    if array is not None and value is not None:
+                        array[k] = value
+            else:
+                stays[k] = False
+        if not stays.any():
+            return None
+        return SetVelocities(command.rows[stays], *(None if a is None else a[stays] for a in (v, w, vy)))
+
+    def arrive(self, state: State, rows: Mapping[str, int], tick: int) -> bool:
+        """Let those commands count that are due before the step `tick`. Whether there are any."""
+        any_arrived = False
+        for name, channel in self._of.items():
+            queue = channel.under_way
+            count = 0
+            while count < len(queue) and queue[count].due <= tick:
+                count += 1
+            if count:
+                any_arrived = True
+                # of one step in the order of engines' queues: sources, then arrival
+                for one in sorted(queue[:count], key=lambda sent: (sent.sent, sent.source, sent.sequence)):
+                    one.command.apply(state, rows[name])
+                del queue[:count]
+        return any_arrived
+
+
+def scaled(command: SetVelocity, spec: CommandSpec) -> SetVelocity:
+    """A velocity command times the scale of a channel."""
+    if spec.scale == PLAIN_COMMANDS.scale:
+        return command
+    scale = spec.scale
+    return replace(
+        command,
+        v=None if command.v is None else command.v * scale.x,
+        vy=None if command.vy is None else command.vy * scale.y,
+        w=None if command.w is None else command.w * scale.a,
+    )
+
+
+def says_nothing_new(command: SetVelocity, under_way: Sequence[Sent], state: State, row: int) -> bool:
+    """Whether a robot will have this command's targets anyway: then it is not sent again, however often a program repeats it."""
+    if state.control[row] not in (Control.NONE, Control.MOTORS):
+        return False
+    wanted = {axis: value for axis, value in enumerate((command.v, command.vy, command.w)) if value is not None}
+    for sent in reversed(under_way):
+        before = sent.command
+        if not isinstance(before, SetVelocity):
+            return False
+        for axis, value in enumerate((before.v, before.vy, before.w)):
+            if value is not None and axis in wanted and wanted.pop(axis) != value:
+                return False
+        if not wanted:
+            return True
+    modes = (state.mode_x[row], Mode.VELOCITY, state.mode_a[row])
+    return all(modes[axis] == Mode.VELOCITY and state.target[row, axis] == value for axis, value in wanted.items())
+
+
+__all__ = ["LATE", "MAX_UNDER_WAY", "Channel", "Channels", "Sent", "delay_steps"]
