@@ -31,7 +31,7 @@ from botyard.model.filetables import FileTable, TableError, checked, degrees_of,
 from botyard.model.library import load_laser, load_robot, parse_robot, robot_names, robot_of
 from botyard.model.obstacles import Returns
 from botyard.model.parameters import parameter
-from botyard.model.robot import Axes, BatterySpec, Drive, MotionLimits, PioneerSpec, RobotSpec
+from botyard.model.robot import Axes, BatterySpec, CommandSpec, Drive, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.robotfile import to_table
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.units import from_deg
@@ -59,8 +59,11 @@ returns = st.builds(
 rules = st.builds(
     ReflectorRule, max_range=positive | st.just(math.inf), max_incidence=numbers(0.0, 3.0), strength=st.integers(0, 99)
 )
+late = st.sampled_from([0.0, 0.04, 0.5])
 lasers = st.builds(
-    LaserSpec, type_name=names, pose=poses, size=st.tuples(noise, noise), fov=numbers(0.0, 6.0), samples=st.integers(1, 2000),
+    lambda latency, **same: LaserSpec(**same, latency=latency, jitter=latency / 2),
+    latency=late, missing=numbers(0.0, 1.0), type_name=names,
+    pose=poses, size=st.tuples(noise, noise), fov=numbers(0.0, 6.0), samples=st.integers(1, 2000),
     range_min=noise, range_max=numbers(2.0, 99.0), flipped=st.booleans(), range_noise=noise, angle_noise=noise, reflector=rules,
 )  # fmt: skip
 transducers = st.builds(
@@ -69,7 +72,9 @@ transducers = st.builds(
     fov=st.none() | numbers(0.0, 6.0), noise=st.none() | noise,
 )  # fmt: skip
 rings = st.builds(
-    SonarSpec, type_name=names, transducers=st.lists(transducers, min_size=1, max_size=4).map(tuple), fov=numbers(0.0, 6.0),
+    lambda latency, **same: SonarSpec(**same, latency=latency, jitter=latency / 4),
+    latency=late, missing=numbers(0.0, 1.0), type_name=names,
+    transducers=st.lists(transducers, min_size=1, max_size=4).map(tuple), fov=numbers(0.0, 6.0),
     range_min=st.just(0.1), range_max=numbers(5.0, 9.0), noise=noise, rays=st.integers(1, 9),
 )  # fmt: skip
 gains = st.builds(Gains, positive, positive)
@@ -98,7 +103,10 @@ robots = st.builds(
     returns=returns,
     gripper=st.none() | st.builds(GripperSpec, reach=positive, opening=positive, thickness=positive, paddle_time=positive),
     wheel_radius=positive, gyro=st.booleans(), dynamics=st.none() | masses,
+    commands=st.builds(lambda latency, scale: CommandSpec(latency=latency, jitter=latency / 8, scale=scale), late,
+    st.builds(Axes, *[numbers(-2.0, 2.0)] * 3)),
 )  # fmt: skip
+robots |= st.builds(replace, robots, drive=st.just(Drive.DIFF), wheel_ratio=numbers(0.6, 1.9))
 
 
 def through_a_file(spec: RobotSpec) -> RobotSpec:
@@ -158,11 +166,13 @@ def test_every_field_of_a_robot_stands_in_its_file() -> None:
     """A field that is added to a description is in files by itself; those that are not said of a robot by its file are named here."""
     table = to_table(load_robot("p3dx-equipped")) | {"dynamics": {}}
     for spec, part, elsewhere in (
-        (RobotSpec, table, {"name", "devices", "odometry_error", "odometry_error_low", "perfect_odometry", "returns"}),
+        (RobotSpec, table, {
+            "name", "devices", "odometry_error", "odometry_error_low", "perfect_odometry", "wheel_ratio", "commands", "returns",
+        }),
         (BatterySpec, table["battery"], {"by_charge"}),
         (PioneerSpec, table["pioneer"], {"class_name"}),
-        (LaserSpec, table["lasers"][0], {"type_name", "fov", "range_min", "range_max"}),
-    ):
+        (LaserSpec, table["lasers"][0], {"type_name", "fov", "range_min", "range_max", "latency", "jitter", "missing"}),
+    ):  # fmt: skip
         assert {f.name for f in fields(spec) if f.init} - set(part) == elsewhere
 
 
@@ -181,6 +191,7 @@ returns = { obstacle = false, laser = 2, sonar = false, fiducial = 4, blob = fal
 table_ir = { positions = [[0.1, 0.2]], in_io_packet = true }
 gripper = { reach = 1, opening = 2, thickness = 3, paddle_time = 4, lift_time = 5 }
 odometry = { error = [0.1, 0.2, 0.3], error_low = [-0.1, -0.2, -0.3], perfect = true }
+commands = { latency = 0.3, jitter = 0.1, scale = [0.9, 1.1, 1.2] }
 bumpers = { front = 1, rear = 2 }
 fiducial_finder = { pose = [1, 2, 180], range = [1, 2], range_id = 1.5, fov_deg = 90 }
 [limits]
@@ -255,6 +266,7 @@ EVERYTHING = RobotSpec(
     returns=Returns(obstacle=False, laser=2, sonar=False, fiducial=4, blob=False),
     gripper=GripperSpec(reach=1.0, opening=2.0, thickness=3.0, paddle_time=4.0, lift_time=5.0),
     odometry_error=Axes(0.1, 0.2, 0.3), odometry_error_low=Axes(-0.1, -0.2, -0.3), perfect_odometry=True,
+    commands=CommandSpec(latency=0.3, jitter=0.1, scale=Axes(0.9, 1.1, 1.2)),
     devices=(
         CompassSpec(), GpsSpec(x=0.1, y=0.2, dop=3.0), TableIrSpec(positions=((0.1, 0.2),), in_io_packet=True), BumperSpec(front=1, rear=2),
         FiducialFinderSpec(pose=Pose(1, 2, math.pi), range_min=1.0, range_max=2.0, range_max_id=1.5, fov=RIGHT)),
