@@ -71,6 +71,15 @@ def test_a_study_its_resumption_and_what_is_repeated(plan: Path, capsys: pytest.
     assert (code, calls(plan)) == (1, before + 25)
 
 
+def test_results_stay_where_the_plan_cannot_begin_anew(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("study", str(plan), capsys=capsys)[0] == 0
+    parts = list(plan.parent.glob("*-results/parts/*"))
+    plan.write_text(plan.read_text() + "files: [nowhere]\n")
+    code, _, err = call("study", str(plan), "--force", capsys=capsys)
+    assert (code, "there is no file" in err) == (255, True)
+    assert parts and all(path.exists() for path in parts)
+
+
 def test_nothing_of_the_users_is_overwritten(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (plan.parent / "table.parquet").write_bytes(b"mine")
     (plan.parent / "logs").mkdir()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from botyard.errors import PlanError
 from botyard.studies.imports import imported_files
-from botyard.studies.keys import runs_of
+from botyard.studies.keys import files_of, runs_of
 from botyard.studies.plan import Plan, RangeKeys, SampleKeys, read_plan
 from botyard.studies.points import samples_of
 from botyard.studies.setups import filled, names_in
@@ -40,6 +40,9 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
         ("run: lab.py:drive\ngrid: {a: [1]}\nsample: {count: 2, values: {a: {uniform: [0, 1]}}}", 4, "is in the grid, too"),
         ("run: lab.py:drive\nsample: {count: 2, values: {a: {log: [0, 1]}}}", 3, "expected numbers above 0"),
         ("run: lab.py:drive\nsample: {count: 2, values: {a: {}}}", 3, "expected one of uniform"),
+        ("run: lab.py:drive\nsample: {count: 2, values: {a: {uniform: [-1.7e+308, 1.7e+308]}}}", 3, "expected a finite range"),
+        ("run: lab.py:drive\nsample:\n  count: 2\n  seed: -1\n  method: sobol\n  values: {a: {uniform: [0, 1]}}", 5, "from 0 to"),
+        ('run: lab.py:drive\ngrid:\n  a: ["\\uD800"]', 4, "found a half of one"),
         ("run: lab.py:drive\nseeds: [1, 1]", 3, "each once"),
         ("run: lab.py:drive\nseeds: 2000000", 3, "expected 1 … 1000000 seeds"),
         ("run: lab.py:drive\nseeds: 1000\ngrid: {a: [1, 2], b: [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n"
@@ -171,6 +174,50 @@ def test_a_key_changes_with_the_modules_that_are_imported(tmp_path: Path, run: s
     assert runs_of(plan_of(tmp_path, f"run: {run}")) == before
     (tmp_path / "pack/sub/four.py").write_text("A = 2", "utf-8")
     assert runs_of(plan_of(tmp_path, f"run: {run}")) != before
+
+
+def test_a_package_is_imported_before_the_module_in_it_that_is_run(tmp_path: Path) -> None:
+    write_tree(tmp_path)
+    (tmp_path / "pack/sub/two.py").write_text(LAB, "utf-8")
+    code = (
+        "import sys; sys.path.append(sys.argv[1]); import pack.sub.two\n"
+        "print(*(m.__file__ for name, m in sys.modules.items() if name.startswith('pack')), sep='\\n')"
+    )
+    line = [sys.executable, "-P", "-c", code, str(tmp_path)]
+    made = set(map(Path, subprocess.run(line, check=True, capture_output=True, text=True).stdout.split()))
+    plan = plan_of(tmp_path, "run: pack.sub.two:drive")
+    assert files_of(plan) == made
+    assert len(made) == 5
+    before = runs_of(plan)
+    (tmp_path / "pack/inner.py").write_text("A = 3", "utf-8")
+    assert runs_of(plan) != before
+
+
+def test_a_key_tells_which_of_two_names_is_that_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "lab.py").write_text(LAB)
+    (tmp_path / "one").write_text("same")
+    plan = plan_of(
+        tmp_path, "map: office\ncontrollers: {a: {name: one, with: two}}\nmeasures: [time]\nlimits: {simulated: 1}"
+    )
+    before = runs_of(plan)
+    (tmp_path / "one").rename(tmp_path / "two")
+    assert runs_of(plan) != before
+
+
+@pytest.mark.parametrize("name", ["nowhere", "x" * 300, "a\\0b"])
+def test_a_listed_file_that_is_not_there_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / "lab.py").write_text(LAB)
+    with pytest.raises(PlanError, match="there is no file"):
+        runs_of(plan_of(tmp_path, f'run: lab.py:drive\nfiles: ["{name}"]'))
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/mem").exists(), reason="a file that is there and cannot be read, whoever asks (Linux)"
+)
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "lab.py").write_text(LAB)
+    with pytest.raises(PlanError, match="cannot be read"):
+        runs_of(plan_of(tmp_path, "run: lab.py:drive\nfiles: [/proc/self/mem]"))
 
 
 @pytest.mark.parametrize("method", ["random", "sobol"])

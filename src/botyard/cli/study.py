@@ -61,14 +61,10 @@ def _read(path: Path, max_read: tuple[str, ...]) -> Plan:
 
 
 def _open(path: Path, output: Path | None, max_read: tuple[str, ...], *, anew: bool = False) -> Study:
-    from botyard.studies.rows import Folder
     from botyard.studies.study import Study, results_folder
 
     plan = _read(path, max_read)
-    folder = output or results_folder(plan)
-    if anew:
-        Folder(folder).clear()
-    return Study.open(plan, folder)
+    return Study.open(plan, output or results_folder(plan), anew=anew)
 
 
 @command.command("run")

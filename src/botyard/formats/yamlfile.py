@@ -18,6 +18,8 @@ MAX_DIGITS: Final = 100
 VALUE_COST: Final = 5
 """Cost of a value, in entities of the budget: the library takes about 40 µs for one."""
 _NUMBERS: Final = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+"""Halves of characters in UTF-16, which ``"\\uD800"`` makes: no text that is written or hashed can have them."""
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
@@ -37,8 +39,13 @@ class _Loader(yaml.SafeLoader):
         self._meter.check("nesting", self._nesting, line)
         node = super().compose_node(parent, index)
         self._nesting -= 1
-        if isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS:
-            self._number(node)
+        if isinstance(node, yaml.ScalarNode):
+            if node.tag in _NUMBERS:
+                self._number(node)
+            elif _SURROGATES.search(node.value):
+                raise self._error(
+                    f'expected characters, found a half of one in "{shown(node.value)}"', self._meter.path, line
+                )
         return node
 
     def _number(self, node: yaml.ScalarNode) -> None:

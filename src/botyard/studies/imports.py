@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def imported_files(path: Path, folder: Path) -> set[Path]:
-    """Files that a Python file imports, and those that these import, and so on; without itself.
+    """Files that a Python file imports, and those that these import, and so on; with the packages that it is in, without itself.
 
     Parameters
     ----------
@@ -23,8 +23,9 @@ def imported_files(path: Path, folder: Path) -> set[Path]:
     folder : Path
         Where its absolute imports are looked for, behind the installed modules: what is installed is none of them.
     """
-    found: set[Path] = set()
-    open_files = [path]
+    packages = (one / "__init__.py" for one in path.parents if one != folder and one.is_relative_to(folder))
+    found = {one for one in packages if one != path and one.is_file()}  # they are imported before it
+    open_files = [path, *found]
     while open_files:
         one = open_files.pop()
         new = set(_imported(one, folder)) - found - {path}

@@ -21,6 +21,7 @@ import msgspec
 from botyard.codeload import SEPARATOR, is_code
 from botyard.errors import MapError, PlanError
 from botyard.formats.registry import find_map
+from botyard.names import shown
 from botyard.studies.imports import imported_files
 from botyard.studies.plan import SEED, Plan
 from botyard.studies.points import points_of
@@ -57,22 +58,18 @@ def runs_of(plan: Plan) -> list[Run]:
     Raises
     ------
     PlanError
-        A file of ``files`` cannot be read.
+        A file of ``files`` is not there, or one that the plan names cannot be read.
     CommandLineError
         Sobol points are asked for, and SciPy is not installed.
     """
     files = _Files(plan)
-    common = hashlib.sha256(
-        _encode([plan.setup, plan.keys.limits.simulated, __version__, [files.listed(name) for name in plan.keys.files]])
-    )
-    for digest in files.fixed:
-        common.update(digest)
+    listed = [files.listed(name) for name in plan.keys.files]
+    fixed = [digest.hex() for digest in files.fixed]  # as a list: which of the texts names a file counts, too
+    common = hashlib.sha256(_encode([plan.setup, plan.keys.limits.simulated, __version__, listed, fixed]))
     runs = []
     for values, seed in points_of(plan):
         one = common.copy()
-        one.update(_encode([values, seed]))
-        for digest in files.of(values, seed):
-            one.update(digest)
+        one.update(_encode([values, seed, [digest.hex() for digest in files.of(values, seed)]]))
         runs.append(Run(one.hexdigest(), values, seed))
     return runs
 
@@ -83,7 +80,7 @@ def files_of(plan: Plan) -> set[Path]:
     Raises
     ------
     PlanError
-        A file of ``files`` is not there.
+        A file of ``files`` is not there, or one that the plan names cannot be read.
     """
     files = _Files(plan)
     for name in plan.keys.files:
@@ -125,8 +122,12 @@ class _Files:
     def listed(self, name: str) -> str:
         """Digest of a file that the plan lists."""
         path = self._folder / name
-        if not path.is_file():
-            raise PlanError(f'files: there is no file "{name}"', self._folder)
+        try:
+            is_there = path.is_file()
+        except (OSError, ValueError):  # such as too long a name
+            is_there = False
+        if not is_there:
+            raise PlanError(f'files: there is no file "{shown(name)}"', self._folder)
         return self._named(path, path.parent).hex()
 
     def _digest(self, text: str, is_map: bool) -> bytes:
@@ -179,10 +180,13 @@ class _Files:
         path = path.resolve()
         found = self._contents.get(path)
         if found is None:
-            if path.stat().st_size > MAX_FILE_BYTES:
-                raise PlanError(f"expected a file of at most {MAX_FILE_BYTES} bytes", path)
-            with path.open("rb") as file:
-                found = self._contents[path] = hashlib.file_digest(file, "sha256").digest()
+            try:
+                if path.stat().st_size > MAX_FILE_BYTES:
+                    raise PlanError(f"expected a file of at most {MAX_FILE_BYTES} bytes", path)
+                with path.open("rb") as file:
+                    found = self._contents[path] = hashlib.file_digest(file, "sha256").digest()
+            except OSError as error:
+                raise PlanError(f"it cannot be read: {error.strerror}", path) from None
         return found
 
 

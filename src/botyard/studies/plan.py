@@ -228,6 +228,11 @@ class _Reader:
             raise self._file.fail("$.sample.count", f"expected 1 … {MAX_RUNS}, found {sample.count}")
         if not sample.values:
             raise self._file.fail("$.sample.values", "expected parameters, found none")
+        least = 0 if sample.method == "sobol" else MIN_SEED
+        if not least <= sample.seed <= MAX_SEED:
+            raise self._file.fail(
+                "$.sample.seed", f"expected a whole number from {least} to {MAX_SEED}, found {sample.seed}"
+            )
         for name, one in sample.values.items():
             where = f"$.sample.values.{name}"
             if (one.uniform is None) == (one.log is None):
@@ -235,6 +240,8 @@ class _Reader:
             low, high = one.uniform or one.log or (0.0, 0.0)
             if not low < high:
                 raise self._file.fail(where, f"expected a lower and a higher number, found {low:g} and {high:g}")
+            if math.isinf(high - low):
+                raise self._file.fail(where, f"expected a finite range, found {low:g} to {high:g}")
             if one.log is not None and low <= 0.0:
                 raise self._file.fail(where, f"expected numbers above 0, found {low:g}")
 

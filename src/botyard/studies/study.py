@@ -48,10 +48,12 @@ class Study:
     rows: Mapping[str, Row]
 
     @classmethod
-    def open(cls, plan: Plan, folder: Path) -> Study:
-        """A study with what its folder holds."""
-        results = Folder(folder)
-        return cls(plan, results, runs_of(plan), results.rows())
+    def open(cls, plan: Plan, folder: Path, *, anew: bool = False) -> Study:
+        """A study with what its folder holds; `anew`: that is deleted, once the runs are known."""
+        results, runs = Folder(folder), runs_of(plan)
+        if anew:
+            results.clear()
+        return cls(plan, results, runs, results.rows())
 
     def left(self, *, only_failed: bool = False) -> list[Run]:
         """Runs that are to be carried out: those without a row, or those whose row is not ``ok``."""
