@@ -16,7 +16,7 @@ from PIL import Image, ImageSequence
 from botyard.errors import ArgumentError, KeptFileError, WorldError
 from botyard.pictures import movies
 from botyard.pictures.frame import words_of
-from botyard.pictures.movies import FPS_LIMITS, check_movie, writing_movie
+from botyard.pictures.movies import FPS_LIMITS, MAX_SIDE, MIN_FPS, check_movie, writing_movie
 from botyard.safefile import is_ours
 
 
@@ -99,6 +99,19 @@ def test_a_pause_of_a_gif_that_is_longer_than_its_field(tmp_path: Path) -> None:
     assert shown_at(found, 1_500_500).tobytes() == two.tobytes()
 
 
+@pytest.mark.parametrize("suffix", FPS_LIMITS)
+@pytest.mark.parametrize("size", [(1, 1), (MAX_SIDE, 1), (1, MAX_SIDE)])
+def test_the_slowest_movie_and_the_longest_sides(tmp_path: Path, suffix: str, size: tuple[int, int]) -> None:
+    if suffix == ".mp4":
+        pytest.importorskip("av")
+    path = tmp_path / f"a{suffix}"
+    one = Image.new("RGB", size, "red")
+    write(path, [one, one], MIN_FPS)
+    assert path.stat().st_size
+    with pytest.raises(WorldError, match=f"at most {MAX_SIDE} pixels"):
+        write(path, [Image.new("RGB", (size[0] + MAX_SIDE, size[1]))], 1.0)
+
+
 @pytest.mark.parametrize("size", [(64, 48), (65, 47)])
 @pytest.mark.parametrize("fps", [10.0, 25.0, 29.97])
 def test_mp4_is_read_back_by_a_decoder(tmp_path: Path, size: tuple[int, int], fps: float) -> None:
@@ -127,6 +140,8 @@ def test_bad_movies_are_refused_and_leave_what_was_there(tmp_path: Path, monkeyp
     for suffix, most in FPS_LIMITS.items():
         with pytest.raises(ArgumentError, match=f"at most {most:g} with {suffix}, found"):
             check_movie(f"a{suffix}", most + 1.0)
+        with pytest.raises(ArgumentError, match=r"fps: expected at least 0\.001"):
+            check_movie(f"a{suffix}", 1e-4)
     monkeypatch.setattr(movies, "is_installed", lambda extra: False)
     with pytest.raises(WorldError, match=r'needs the extra "movie"'):
         check_movie("a.mp4", 10.0)

@@ -120,6 +120,24 @@ def test_scans_reach_what_they_have_found_and_no_farther() -> None:
     assert same[:top, at(-2.0, 0.0)[0] : at(2.0, 0.0)[0]].all()
 
 
+@pytest.mark.filterwarnings("error")
+def test_beams_that_end_nowhere_are_drawn_as_of_no_length() -> None:
+    sim = walled()
+    sim.add_robot("p3dx", "ann", pose=(0.0, 0.0, 0.3), lasers=["lms200"])
+    still = take(sim, ("ann",))
+    (beams,) = still.scans
+    unknown, none = beams.ranges.copy(), beams.ranges.copy()
+    for first, value in ((20, math.inf), (60, math.nan), (90, -math.inf)):
+        unknown[first : first + 10], none[first : first + 10] = value, 0.0
+    pictures = [
+        Painter(picture_options(area=AREA, size=SIZE)).draw(
+            replace(still, scans=tuple(replace(beams, ranges=r) for r in scans))
+        )
+        for scans in ([unknown, unknown], [none, none, none[:0], none[:0]], [none])
+    ]
+    assert pictures[0].tobytes() == pictures[1].tobytes() != pictures[2].tobytes()
+
+
 def test_of_many_scans_the_points_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     sim = walled()
     robot = sim.add_robot("p3dx", "r", pose=(0.0, 0.0, 0.0), lasers=["lms200"])

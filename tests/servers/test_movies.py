@@ -122,6 +122,8 @@ def test_what_it_may_cost(run: Running, monkeypatch: pytest.MonkeyPatch) -> None
             run.ask(**wish)
     with pytest.raises(ArgumentError, match="end: expected at least begin"):
         run.ask(begin=3.0, end=2.0)
+    with pytest.raises(ArgumentError, match=r"fps: expected at least 0\.001"):
+        run.ask(fps=1e-9, format="gif")
     with pytest.raises(WorldError, match="nobody"):
         run.ask(follow="nobody", format="gif").result(PATIENCE)
     monkeypatch.setattr(movies, "MAX_BYTES", 10_000)

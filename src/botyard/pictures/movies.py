@@ -31,10 +31,14 @@ SUFFIXES: Final = (".gif", ".webp", ".mp4")
 """Of movies."""
 FPS_LIMITS: Final[dict[str, float]] = {".gif": 50.0, ".webp": 100.0, ".mp4": 120.0}
 """Most frames a second. Times in a GIF are hundredths of a second, and players show frames that are shorter than two of them slowly."""
+MIN_FPS: Final = 0.001
+"""Least frames a second: a frame lasts for at most 1000 s."""
 MAX_FRAMES: Final = 200_000
 """Most frames of a movie."""
 MAX_FRAME_PIXELS: Final = 10_000_000
 """Most pixels of a frame."""
+MAX_SIDE: Final = 16_383
+"""Longest side of a frame, pixels: WebP can have no longer ones, nor x264 those that are even."""
 _CRF: Final = "20"
 """Quality of MP4: 18 is hardly told from the pictures, 23 is x264's default."""
 _SEARCH: Final = "subme=1"
@@ -55,6 +59,8 @@ class Movie(Protocol):
 
 def check_frame(width: int, height: int) -> None:
     """Raise WorldError if a frame of this size, pixels, is too large for a movie."""
+    if max(width, height) > MAX_SIDE:
+        raise WorldError(f"sides of a frame of a movie have at most {MAX_SIDE} pixels, found {width} × {height}")
     if width * height > MAX_FRAME_PIXELS:
         raise WorldError(f"a frame of a movie has at most {MAX_FRAME_PIXELS} pixels, found {width} × {height}")
 
@@ -65,16 +71,16 @@ def check_movie(path: StrPath, fps: float) -> None:
     Raises
     ------
     ArgumentError
-        The suffix is of no format of movies, or that does not have so many frames a second.
+        The suffix is of no format of movies, or that does not have so many, or so few, frames a second.
     WorldError
         The extra ``movie`` is missing.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise ArgumentError(f'path: expected a suffix of movies ({", ".join(SUFFIXES)}), found "{suffix}" in {path}')
-    if not 0.0 < fps <= FPS_LIMITS[suffix]:
+    if not MIN_FPS <= fps <= FPS_LIMITS[suffix]:
         raise ArgumentError(
-            f"fps: expected more than 0 and at most {FPS_LIMITS[suffix]:g} with {suffix}, found {fps:g}"
+            f"fps: expected at least {MIN_FPS:g} and at most {FPS_LIMITS[suffix]:g} with {suffix}, found {fps:g}"
         )
     if suffix == ".mp4" and not is_installed("movie"):
         raise WorldError(lacking("MP4", "movie"))
@@ -314,6 +320,8 @@ __all__ = [
     "FPS_LIMITS",
     "MAX_FRAMES",
     "MAX_FRAME_PIXELS",
+    "MAX_SIDE",
+    "MIN_FPS",
     "SUFFIXES",
     "Movie",
     "check_frame",

@@ -218,7 +218,7 @@ def _is_outside(box: tuple[int, int, int, int], view: View) -> bool:
 
 
 def _draw_readings(frame: Frame, still: Still, view: View, colors: Theme) -> None:
-    found = [(beams, view.pixels(ends(still, beams))) for beams in still.scans]
+    found = [(beams, view.pixels(ends(still, beams))) for beams in still.scans if len(beams.ranges)]
     fans = [(beams, at, box) for beams, at in found if not _is_outside(box := _pixel_box(at, 1), view)]
     if len(fans) <= MAX_FILLED:
         _fill_fans(frame, fans, view, colors)
@@ -250,6 +250,7 @@ def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> 
     tint_fields(marks, np.array([y0, y1]), word_of(colors.laser_fill), opacities, frame.words)
     edge = Mask(view, colors.laser_edge, (x0, y0, x1, y1))
     reach = np.concatenate([beams.ranges for beams, _, _ in fans])
+    reach = np.where(np.isfinite(reach), reach, 0.0)  # as their ends are
     near, far = np.minimum(reach[1:], reach[:-1]), np.maximum(reach[1:], reach[:-1])
     breaks = far - near > 0.3 + 0.08 * near
     breaks[np.cumsum([len(beams.ranges) for beams, _, _ in fans])[:-1] - 1] = True

@@ -265,7 +265,7 @@ class Movies:
 
 def _plan(wish: WriteMovie, moments: Moments) -> tuple[list[float], Reel]:
     """The times of the frames of a movie, s, and its reel, which is empty. WorldError: there is nothing to show, or too much."""
-    from botyard.pictures.filming import FPS, FilmOptions, fps_of
+    from botyard.pictures.filming import FilmOptions, fps_of
     from botyard.pictures.movies import FPS_LIMITS, check_movie
     from botyard.pictures.options import PictureOptions
     from botyard.pictures.reel import Reel
@@ -279,7 +279,7 @@ def _plan(wish: WriteMovie, moments: Moments) -> tuple[list[float], Reel]:
     suffix = f".{wish.format}" if wish.format else ".mp4" if is_installed("movie") else ".webp"
     fps = fps_of(FilmOptions(speed=wish.speed, fps=wish.fps or None), moments.period)
     if suffix in FPS_LIMITS:
-        check_movie(Path(f"movie{suffix}"), FPS)  # an extra may be missing
+        check_movie(Path(f"movie{suffix}"), fps)  # also: an extra may be missing
     frames = 1 if suffix == ".png" else math.floor((end - begin) * fps / wish.speed + 1e-9) + 1
     if frames > MAX_FRAMES:
         raise WorldError(
