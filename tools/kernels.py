@@ -22,7 +22,7 @@ from botyard.native.kernels import ENTRIES
 from botyard.native.packages import CONVENTION, digest_of
 from botyard.native.shipped import FOLDER, TABLE, read_table, this_platform
 
-SLOWEST_ENTRIES: Final = ("advance_world", "move_masses", "allow", "cast", "advance")
+SLOWEST_ENTRIES: Final = ("advance_masses", "advance_world", "move_masses", "allow", "cast", "advance")
 """Entries that take longest to compile: they are begun first, so that all processes end at about the same time."""
 
 

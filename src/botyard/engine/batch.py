@@ -110,8 +110,6 @@ class Own(NamedTuple):
         `Fault`.
     task : (3,) int64
         What is to be done, see `STEPS`, `BEGINS` and `BOXES`; the same for all worlds.
-    row : (S,) uint8
-        All that a step hands on to the next one, in one row of bytes.
     step : (1,) float64
         Simulated time of a step, s; the same for all worlds.
     """
@@ -129,12 +127,11 @@ class Own(NamedTuple):
     known: I8
     fault: I8
     task: I8
-    row: U1
     step: F8
 
 
 class Masses(NamedTuple):
-    """What a world of a batch has for its bodies with mass; without any of them, no rows.
+    """What a world of a batch has for its bodies with mass.
 
     Attributes
     ----------
@@ -142,10 +139,13 @@ class Masses(NamedTuple):
         What a step changes of them.
     table : Impulses
         Their contacts. Its room does not grow: a world that needs more has a `Fault`.
+    row : (S,) uint8
+        All that a step hands on to the next one, in one row of bytes.
     """
 
     state: MassState
     table: Impulses
+    row: U1
 
 
 class MassRoom(NamedTuple):
@@ -160,7 +160,7 @@ class MassRoom(NamedTuple):
     order : (n,) int64
         Rows by `State.uid`.
     row : (S,) uint8
-        `Own.row` before the steps: a world that has no room for its contacts is put back to it.
+        `Masses.row` before the steps: a world that has no room for its contacts is put back to it.
     """
 
     work: Workspace
@@ -193,7 +193,7 @@ def is_motion(state: State, wheels: F8, i: int) -> bool:
 
 
 @merged_kernel
-def fault_of(state: State, wheels: F8, fans: Fans, late: Lateness, dt: float) -> int:
+def fault_of(state: State, wheels: F8, fans: Fans, late: Lateness, dt: float, has_masses: bool) -> int:
     """`Fault` of a world whose arrays others have written: kernels index by numbers that follow from them."""
     fault = 0 if are_latencies(late, dt) else 8
     if not are_rings(late):
@@ -209,7 +209,7 @@ def fault_of(state: State, wheels: F8, fans: Fans, late: Lateness, dt: float) ->
             fault = 2
         if not is_motion(state, wheels, i):
             fault = 3
-        if state.drive[i] < 0 or state.drive[i] > 2:
+        if (state.control[i] != 0 and not has_masses) or state.drive[i] < 0 or state.drive[i] > 2:
             fault = 5
     for b in range(fans.r_max.shape[0]):
         if not (
@@ -232,10 +232,9 @@ def fault_of_masses(state: State, shapes: MassShapes, masses: Masses) -> int:
     """`Fault` of what bodies with mass have beside that; see `fault_of`."""
     if masses.table.size[0] < 0 or masses.table.size[0] > masses.table.key.shape[0]:
         return 5
-    has_masses = shapes.values.shape[0] > 0
     for i in range(state.control.shape[0]):
         control = state.control[i]
-        if control < 0 or control > 4 or (control > 0) != (has_masses and shapes.values[i, MASS] > 0.0):
+        if control < 0 or control > 4 or (control > 0) != (shapes.values[i, MASS] > 0.0):
             return 5
         if control > 0 and not within(state.demand, i, -MAX_DEMAND, MAX_DEMAND):
             return 2
@@ -357,14 +356,55 @@ def push(
 
 
 @merged_kernel
+def begin_steps(bodies: Bodies, own: Own, begins: bool) -> None:
+    """Forget what was known of another map, and contacts of the last steps."""
+    if begins or own.known[0] != own.counts[MAP]:
+        own.known[0] = own.counts[MAP]
+        for i in range(bodies.leeway.shape[0]):
+            bodies.leeway[i] = 0.0
+    for i in range(own.contact.shape[0]):
+        own.contact[i], own.other[i] = 0, -1
+
+
+@rows_kernel
+def advance_world(
+    state: State, bodies: Bodies, bins: Bins, grid: Grid, fans: Fans, beams: Beams, own: Own, late: Lateness
+) -> None:
+    """Begin an episode of a world, or advance it by steps, as `Own.task` says; then take all readings.
+
+    `state`, `bodies`, `bins`, `own`, `late`, and limits and errors of `fans` are the world's own; `grid`, `beams` and workspaces its
+    thread's. Steps are those of `botyard.engine.step`. A world with a `Fault` stays as it is.
+    """
+    begins, dt = own.task[BEGINS] == 1, own.step[0]
+    if begins:  # first, as it puts right what is wrong with poses and velocities
+        begin_episode(state, bodies, bins, own)
+        drop_all(late)
+    own.fault[0] = fault_of(state, bodies.wheels, fans, late, dt, False)
+    if own.fault[0] != 0:
+        return
+    world = World(state, bodies, bins, grid)
+    begin_steps(bodies, own, begins)
+    steps, is_late = 1 if begins else own.task[STEPS], has_late_readings(late)
+    for k in range(-1 if not begins and lacks_readings(late) else 0, max(steps, 1)):
+        if k >= 0 and k < steps:
+            if not begins:
+                take_commands(state, late, k == 0, own.seeds[1], own.counts[TICK], dt)
+            advance_bodies(world, dt, own.seeds[1], own.counts[TICK], PLACE if begins else MOVE | FOLLOW)
+            if not begins:
+                own.counts[TICK] += 1
+                note_contacts(state, bins, own)
+        if k < 0 or is_late or k >= steps - 1:  # of late readings, what is measured now can be had later
+            measure(world, fans, beams, own, late, k < 0)
+    publish(own)
+
+
+@merged_kernel
 def advance_step(
     world: World, own: Own, walls: Walls, shapes: MassShapes, masses: Masses, room: MassRoom, dt: float, begins: bool
 ) -> bool:
     """A step of all bodies; where an episode begins, what follows from their poses. False when there is no room for contacts."""
-    has_masses = shapes.values.shape[0] > 0
-    if has_masses:
-        keep_places(world.state, room)
-    parts = PLACE if begins else MOVE if has_masses else MOVE | FOLLOW
+    keep_places(world.state, room)
+    parts = PLACE if begins else MOVE
     while True:
         advance_bodies(world, dt, own.seeds[1], own.counts[TICK], parts)
         if parts != MOVE:
@@ -375,50 +415,41 @@ def advance_step(
 
 
 @rows_kernel
-def advance_world(
+def advance_masses(
     state: State, bodies: Bodies, bins: Bins, grid: Grid, fans: Fans, beams: Beams, own: Own, walls: Walls, shapes: MassShapes,
     masses: Masses, room: MassRoom, late: Lateness,
 ) -> None:  # fmt: skip
-    """Begin an episode of a world, or advance it by steps, as `Own.task` says; then take all readings.
+    """`advance_world` of worlds with bodies with mass; `masses` is the world's own, `room` its thread's.
 
-    `state`, `bodies`, `bins`, `own`, `masses`, `late`, and limits and errors of `fans` are the world's own; `grid`, `beams`, `room` and
-    workspaces its thread's. Steps are those of `botyard.engine.step`. A world with a `Fault` stays as it is. `shapes` has no rows in
-    worlds without bodies with mass.
+    A kernel of its own: to hand over the arrays of masses takes a fifth of a step without them.
     """
     begins, dt = own.task[BEGINS] == 1, own.step[0]
-    if begins:  # first, as it puts right what is wrong with poses and velocities
+    if begins:
         begin_episode(state, bodies, bins, own)
         begin_masses(masses)
         drop_all(late)
-    own.fault[0] = fault_of(state, bodies.wheels, fans, late, dt)
+    own.fault[0] = fault_of(state, bodies.wheels, fans, late, dt, True)
     if own.fault[0] == 0:
         own.fault[0] = fault_of_masses(state, shapes, masses)
     if own.fault[0] != 0:
         return
     world = World(state, bodies, bins, grid)
-    if begins or own.known[0] != own.counts[MAP]:
-        own.known[0] = own.counts[MAP]
-        for i in range(bodies.leeway.shape[0]):
-            bodies.leeway[i] = 0.0
-    copy_bytes(own.row, room.row)
-    for i in range(own.contact.shape[0]):
-        own.contact[i], own.other[i] = 0, -1
-    if not begins and lacks_readings(late):
-        measure(world, fans, beams, own, late, True)
+    copy_bytes(masses.row, room.row)
+    begin_steps(bodies, own, begins)
     steps, is_late = 1 if begins else own.task[STEPS], has_late_readings(late)
-    for k in range(steps):
-        if not begins:
-            take_commands(state, late, k == 0, own.seeds[1], own.counts[TICK], dt)
-        if not advance_step(world, own, walls, shapes, masses, room, dt, begins):
-            copy_bytes(room.row, own.row)
-            own.fault[0], own.known[0] = 7, -1
-            return
-        if not begins:
-            own.counts[TICK] += 1
-            note_contacts(state, bins, own)
-        if is_late and k < steps - 1:  # what is measured now can be had later
-            measure(world, fans, beams, own, late, False)
-    measure(world, fans, beams, own, late, False)
+    for k in range(-1 if not begins and lacks_readings(late) else 0, max(steps, 1)):
+        if k >= 0 and k < steps:
+            if not begins:
+                take_commands(state, late, k == 0, own.seeds[1], own.counts[TICK], dt)
+            if not advance_step(world, own, walls, shapes, masses, room, dt, begins):
+                copy_bytes(room.row, masses.row)
+                own.fault[0], own.known[0] = 7, -1
+                return
+            if not begins:
+                own.counts[TICK] += 1
+                note_contacts(state, bins, own)
+        if k < 0 or is_late or k >= steps - 1:  # of late readings, what is measured now can be had later
+            measure(world, fans, beams, own, late, k < 0)
     publish(own)
 
 
@@ -562,6 +593,7 @@ __all__ = [
     "Masses",
     "Own",
     "Spaces",
+    "advance_masses",
     "advance_world",
     "cast_rays",
     "draw_places",

@@ -23,6 +23,7 @@ from botyard.engine.batch import (
     MassRoom,
     Own,
     Spaces,
+    advance_masses,
     advance_world,
     cast_rays,
     draw_places,
@@ -61,7 +62,7 @@ DERIVED_BODIES: Final = ("world", "placed", "leeway")
 THREAD_BODIES: Final = ("scratch", "near")
 """Arrays of `Bodies` that each thread has for itself."""
 GRID_ARGUMENT, WALLS_ARGUMENT = 3, 7
-"""Numbers of the arguments `grid` and `walls` of `advance_world`."""
+"""Numbers of the arguments `grid` of `advance_world`, and `walls` of `advance_masses`."""
 CONTACTS, CONTACTS_PER_MASS = 64, 16
 """Contacts of bodies with mass for which a world has room, and how many more for each of them."""
 PAIRS_PER_BODY: Final = 64
@@ -215,7 +216,10 @@ class Batch:
     ----------
     state : Blocks
         What is handed on from step to step, and the readings: the arrays of `State` by their names, ``counts``, ``seeds``, ``start``,
-        ``contact``, ``other``, ``ranges`` (see `Own`), and `SENSOR`; those of `MassState` and `Impulses` as ``mass.seen`` and so on.
+        ``contact``, ``other``, ``ranges`` (see `Own`), and `SENSOR`; those of `MassState` and `Impulses`, if a body has
+        mass, as ``mass.seen`` and so on.
+    has_masses : bool
+        Whether a body has mass.
     parts : list of (int, int)
         First world and end of the part of each thread.
     """
@@ -224,7 +228,9 @@ class Batch:
         self._plan = plan
         self._fans = fans_of(plan.fans)
         m, r = len(plan.state.pose), plan.readings
-        shapes = build_shapes(plan.specs if any(spec.dynamics is not None for spec in plan.specs) else ())
+        self.has_masses = has_masses = any(spec.dynamics is not None for spec in plan.specs)
+        shapes = build_shapes(plan.specs if has_masses else ())
+        self._entry = advance_masses if has_masses else advance_world
         self._shapes = Pack(shapes)
         mass, table = mass_state(len(shapes.values)), impulses(_room_for_contacts(_number_of_masses(shapes)))
         self._fields: list[tuple[str, DTypeLike, tuple[int, ...]]] = [
@@ -235,12 +241,17 @@ class Batch:
             ("contact_kind", np.int8, (m,)),
             ("other", np.int64, (m,)),
             *((name, np.float64, getattr(self._fans, name).shape) for name in SENSOR),
-            *((f"mass.{name}", a.dtype, a.shape) for of in (mass, table) for name, a in of._asdict().items()),
+            *(
+                (f"mass.{name}", a.dtype, a.shape)
+                for of in (mass, table)
+                if has_masses
+                for name, a in of._asdict().items()
+            ),
             *((name, np.float64, getattr(plan.bodies, name).shape) for name in ERRING_BODIES),
             *((name, a.dtype, a.shape) for name, a in plan.lateness()._asdict().items()),
             ("ranges", plan.dtype, (m - plan.boxes, r)),
         ]
-        self.state = Blocks(count, self._fields)
+        self.state: Blocks = Blocks(count, self._fields)
         self._bins = build_bins(m)
         self._derived = Blocks(
             count,
@@ -258,7 +269,7 @@ class Batch:
         self._devices = np.arange(len(plan.fans))
         self._begin()
         bounds = np.linspace(0, count, min(threads, count) + 1).astype(np.int64).tolist()
-        self.parts = list(pairwise(bounds))
+        self.parts: list[tuple[int, int]] = list(pairwise(bounds))
         self._threads = [_Thread(plan, self._fans, shapes, self.state.bytes.shape[1]) for _ in self.parts]
         self._workers = Workers(len(self.parts), "worlds")
         self._everyone = [np.arange(first, end) for first, end in self.parts]
@@ -294,7 +305,7 @@ class Batch:
         return row
 
     def arguments(self, i: int) -> tuple[Any, ...]:
-        """The arguments of `advance_world` for a world."""
+        """The arguments of `advance_world`, or of `advance_masses`, for a world."""
         plan, derived = self._plan, self._derived
         thread = self._threads[int(self._thread_of[i])]
         readings: NDArray[Any] = self.state.of(i, "ranges").reshape(-1)
@@ -303,6 +314,9 @@ class Batch:
         double: NDArray[Any]
         single, double = (readings, none) if readings.dtype == np.float32 else (none, readings)
         limits = {name: self.state.of(i, name) for name in SENSOR}
+        of_masses = (
+            self._walls[int(self._grid_of[i])], self._shapes, Masses(*self.masses(self.state, i), self.state.bytes[i]), thread.room,
+        ) if self.has_masses else ()  # fmt: skip
         return (
             State._make(self.state.of(i, name) for name in State._fields),
             plan.bodies._replace(
@@ -318,27 +332,19 @@ class Batch:
                 counts=self.state.of(i, "counts"), seeds=self.state.of(i, "seeds"), start=self.state.of(i, "start"),
                 contact=self.state.of(i, "contact_kind"), other=self.state.of(i, "other"), raw=thread.raw, bright=thread.bright,
                 single=single, double=double, devices=self._devices, known=derived.of(i, "known"), fault=derived.of(i, "fault"),
-                task=self._task, row=self.state.bytes[i], step=self._step,
+                task=self._task, step=self._step,
             ),
-            self._walls[int(self._grid_of[i])],
-            self._shapes,
-            Masses(*self.masses(self.state, i)),
-            thread.room,
+            *of_masses,
             Lateness._make(self.state.of(i, name) for name in Lateness._fields),
         )  # fmt: skip
 
     @staticmethod
     def masses(state: Blocks, i: int) -> tuple[MassState, Impulses]:
-        """What a row of states has of bodies with mass; no rows without any."""
+        """What a row of states has of bodies with mass, where there are some."""
         return (
             MassState._make(state.of(i, f"mass.{name}") for name in MassState._fields),
             Impulses._make(state.of(i, f"mass.{name}") for name in Impulses._fields),
         )
-
-    @property
-    def has_masses(self) -> bool:
-        """Whether a body has mass."""
-        return len(self._shapes.value.values) > 0
 
     # -- grids
 
@@ -353,11 +359,12 @@ class Batch:
         self._addresses.add(number, [*(pack.address for pack in packs), self._walls[number].address])
         if self._table is None:
             self._grid_of[:] = number
-            self._table = RowTable(advance_world, len(self._grid_of), self.arguments)
+            self._table = RowTable(self._entry, len(self._grid_of), self.arguments)
             for first, end in self.parts:
                 self._table.fill(first, end)
             self._column = self._table.words[:, self._table.column(GRID_ARGUMENT)]
-            self._walls_column = self._table.words[:, self._table.column(WALLS_ARGUMENT)]
+            if self.has_masses:
+                self._walls_column = self._table.words[:, self._table.column(WALLS_ARGUMENT)]
 
     def drop_grid(self, number: int) -> None:
         """Forget the grid and the free space of a map that no world is in."""
@@ -376,7 +383,8 @@ class Batch:
         moved = np.flatnonzero(numbers != self._grid_of)
         addresses = self._addresses.of(numbers[moved])
         self._column[moved] = addresses[np.arange(len(moved)), self._thread_of[moved]]
-        self._walls_column[moved] = addresses[:, -1]
+        if self.has_masses:
+            self._walls_column[moved] = addresses[:, -1]
         self._grid_of[moved] = numbers[moved]
 
     # -- places
@@ -437,7 +445,7 @@ class Batch:
         else:
             ascending = np.sort(chosen)
             parts = np.split(ascending, np.searchsorted(ascending, self._bounds))
-        self._call(advance_world, self._table, parts)
+        self._call(self._entry, self._table, parts)
 
     def cast(self, xy: F8, bearings: F8, reach: float, ranges: F8, *, boxes: bool) -> None:
         """Cast rays among the walls, and `boxes`, of each world: from (n, k, 2) m, in directions (n, k) rad, to `reach` m, into `ranges`,

@@ -12,6 +12,7 @@ from botyard.engine.build import build_grid
 from botyard.engine.kernels.masses import move_masses
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
+from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
 from botyard.sim.simulation import Simulation
 from botyard.sim.worlds import Worlds
@@ -62,6 +63,8 @@ def warm_up_worlds() -> None:
     worlds.cast([[[1.0, 1.0]]], [[0.0]], range_max=1.0)
     worlds.sample_free()
     worlds.near_walls(reach=1.0)
+    crate = BoxObject(name="box", pose=Pose(1.0, 1.0), length=0.4, width=0.4, dynamics=DynamicsSpec(mass=1.0))
+    Worlds(Scene(), "p3dx", 1, boxes=[crate], step=0.01).step()
 
 
 def has_mass_kernels() -> bool:
