@@ -256,7 +256,7 @@ class KeptFileError(BotyardError):
     exit_code = ExitCode.COMMAND_LINE
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = str(path)
+        self.path: str = str(path)
         super().__init__(
             f"{self.path}: was not written by botyard, and is not replaced (--force, or overwrite=True, does that)"
         )

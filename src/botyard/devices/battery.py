@@ -162,7 +162,7 @@ class Battery(Row[Batteries]):
     """
 
     charge = cell(float)
-    on_dock = cell(bool)
+    on_dock: bool = cell(bool)
     pretended = cell(float)
 
     def __init__(self, spec: BatterySpec, table: Batteries | None = None, body: int = NOBODY, key: str = "") -> None:

@@ -135,11 +135,11 @@ class Electrics(Row[Boards]):
     battery: Battery
     joystick: Joystick
     digout = cell(int)
-    analog_port = cell(int)
-    temperature = cell(int)
-    temperature_warning = cell(bool)
-    estop_pressed = cell(bool)
-    version = cell(int)
+    analog_port: int = cell(int)
+    temperature: int = cell(int)
+    temperature_warning: bool = cell(bool)
+    estop_pressed: bool = cell(bool)
+    version: int = cell(int)
 
     def __init__(self, battery: Battery, table: Boards | None = None, body: int = NOBODY, key: str = "") -> None:
         self.battery, self.joystick = battery, Joystick(self)

@@ -291,7 +291,7 @@ class Gripper(Row[Grippers]):
         assert robot.gripper is not None
         self.spec: GripperSpec = robot.gripper
         self.name = name
-        self.front = robot.front
+        self.front: float = robot.front
         self._engine = engine
         self._ranging = ranging
         body, half = engine.rows[name], self.spec.opening / 2.0
@@ -312,9 +312,9 @@ class Gripper(Row[Grippers]):
         mount = Pose(self.front + share * self.spec.reach, half, -math.pi / 2)
         return Bundle(mount=mount, r_max=self.spec.opening)
 
-    left = cell(float)
-    right = cell(float)
-    lift = cell(float)
+    left: float = cell(float)
+    right: float = cell(float)
+    lift: float = cell(float)
     _left_goal = cell(float, "left_goal")
     _right_goal = cell(float, "right_goal")
     _lift_goal = cell(float, "lift_goal")

@@ -170,9 +170,9 @@ class Joint(Row[Joints]):
         Row of the body that carries its child.
     """
 
-    position = cell(float)
-    velocity = cell(float)
-    effort = cell(float)
+    position: float = cell(float)
+    velocity: float = cell(float)
+    effort: float = cell(float)
 
     def __init__(self, spec: JointSpec, table: Joints | None = None, body: int = NOBODY) -> None:
         self.spec = spec

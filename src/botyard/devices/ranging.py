@@ -159,7 +159,7 @@ class RangeDevices:
 
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
-        self.table = Ranges()
+        self.table: Ranges = Ranges()
         self._engine: Engine | None = None
         self._devices: dict[Hashable, _Device] = {}
         self._unmade: dict[_Device, None] = {}

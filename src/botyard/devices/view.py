@@ -294,7 +294,7 @@ class DeviceReader(Handle, Generic[R]):
     def __init__(self, spec: DeviceSpec, view: View) -> None:
         self.spec = spec
         self.kind: Device[Any, R] = find_device(spec.type)
-        self.name = view.name
+        self.name: str = view.name
         self.failure: Exception | None = None
         self._view = view
         self._is_there = True

@@ -152,8 +152,8 @@ class Meter:
     __slots__ = ("_count", "_error", "budget", "path")
 
     def __init__(self, budget: Budget, path: str, error: type[FormatError] = MapError) -> None:
-        self.budget = budget
-        self.path = path
+        self.budget: Budget = budget
+        self.path: str = path
         self._error = error
         self._count: dict[str, float] = {}
 

@@ -28,7 +28,7 @@ class TaskBatch:
 
     def __init__(self, task: Task, n: int, threads: int, copy: bool, seed: int) -> None:
         self.task = task
-        self.worlds = Worlds(
+        self.worlds: Worlds = Worlds(
             task.scenes,
             list(task.robots),
             n,

@@ -62,10 +62,10 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        self.num_envs = arguments.whole(num_envs, "num_envs", low=1)
-        self.autoreset_mode = _mode_of(autoreset_mode)
+        self.num_envs: int = arguments.whole(num_envs, "num_envs", low=1)
+        self.autoreset_mode: AutoresetMode = _mode_of(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
-        self.render_mode = checked_mode(render_mode)
+        self.render_mode: str | None = checked_mode(render_mode)
         self._batch = TaskBatch(find_task(task, **options), self.num_envs, threads, copy, seed=1)
         self.single_observation_space = self._batch.observation_space
         self.single_action_space = self._batch.action_space
@@ -191,7 +191,7 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
     def __init__(
         self, task: str | Task | type[Task] = "Navigate", *, render_mode: str | None = None, **options: Any
     ) -> None:
-        self.render_mode = checked_mode(render_mode)
+        self.render_mode: str | None = checked_mode(render_mode)
         self._batch = TaskBatch(find_task(task, **options), 1, 1, copy=True, seed=1)
         self.observation_space, self.action_space = self._batch.observation_space, self._batch.action_space
 

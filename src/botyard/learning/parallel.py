@@ -41,11 +41,11 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         found = find_task(task, **options)
         if not isinstance(found, TeamTask):
             raise ArgumentError(f"task: expected one of several robots (TeamTask), found {type(found).__name__}")
-        self.render_mode = checked_mode(render_mode)
+        self.render_mode: str | None = checked_mode(render_mode)
         self._team = found
         self._batch = TaskBatch(found, 1, 1, copy=True, seed=1)
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 10, "name": f"botyard_{type(found).__name__}_v0"}
-        self.possible_agents = list(self.worlds.names)
+        self.possible_agents: list[str] = list(self.worlds.names)
         self.agents: list[str] = []
         self._random = np.random.default_rng()
         seen, done = self._batch.observation_space, self._batch.action_space

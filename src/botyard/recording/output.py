@@ -88,7 +88,7 @@ class McapFile:
         check_replaceable(path, force=force)
         self.path = path
         self.size = 0
-        self.start = start.time
+        self.start: int = start.time
         self._file: Any = open_own(path)
         self._summary = Summary()
         self._checksum = 0

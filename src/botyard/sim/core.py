@@ -112,7 +112,7 @@ class Core(Handle):
         self.timing = Timing(sim=step, real=step, last=step)
         self._engine = engine
         self._devices = devices
-        self.crowd = Crowd(engine)
+        self.crowd: Crowd = Crowd(engine)
         """Limits the number of bodies that clients can place at one spot."""
         self._box_placements: dict[str, int] = {}
         """Number of times that each box of the map was placed, by its name."""

@@ -31,12 +31,12 @@ class Port:
         self._robot = robot
         self._source = source
         self._commands = Commands(robot, source)
-        self.name = robot.name
+        self.name: str = robot.name
         self.spec = robot.spec
         self.electrics = robot.electrics
         self.gripper = robot.gripper
         self.fleet = fleet
-        self.n_lasers = len(robot.lasers)
+        self.n_lasers: int = len(robot.lasers)
         self._reporting: list[tuple[DeviceReader[Any], Callable[[Any, Any], dict[str, int]]]] | None = None
 
     @property

@@ -68,13 +68,13 @@ class BaseRobot(Member):
         super().__init__(sim, name, spec, start)
         vars(self)["command"] = Commands(self, "api")
         engine = sim._engine
-        self.electrics = Electrics.of(
+        self.electrics: Electrics = Electrics.of(
             spec.battery, engine.table(Batteries), engine.table(Boards), engine.rows[name], name
         )
         self._claims: list[str] = []
         vars(self)["lasers"] = tuple(Laser(self, i) for i in range(len(spec.lasers)))
-        self.sonar = Sonar(self) if spec.sonar is not None else None
-        self.gripper = None if spec.gripper is None else Gripper(engine, name, spec, sim._devices)
+        self.sonar: Sonar | None = Sonar(self) if spec.sonar is not None else None
+        self.gripper: Gripper | None = None if spec.gripper is None else Gripper(engine, name, spec, sim._devices)
         self._devices: Mapping[str, DeviceReader[Any]] | None = None
         self._pulling: list[tuple[DeviceReader[Any], Callable[[Any, Any], Mapping[int, int]]]] | None = None
         """Devices that change digital inputs, and what says how."""

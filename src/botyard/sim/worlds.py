@@ -207,9 +207,9 @@ class Worlds(Handle):
         for spec in specs:
             first.add_robot(spec)
         _check_devices(first)
-        self.names = tuple(first.robots)
+        self.names: tuple[str, ...] = tuple(first.robots)
         """Names of the robots of each world."""
-        self.box_names = first.box_names
+        self.box_names: tuple[str, ...] = first.box_names
         """Names of the boxes of each world."""
         self._robots = slice(len(self.box_names), None)
         """Rows of robots, behind those of boxes."""

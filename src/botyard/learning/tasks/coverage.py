@@ -46,9 +46,9 @@ class Coverage(Task):
 
     def __init__(self, *, size: float = 6.0, share: float = 0.95, max_steps: int = 1000) -> None:
         size = arguments.number(size, "size", low=1.0, high=100.0, unit="m")
-        self.cells = max(2, round(size / CELL_M))
-        self.size = self.cells * CELL_M
-        self.share = arguments.number(share, "share", low=0.0, high=1.0)
+        self.cells: int = max(2, round(size / CELL_M))
+        self.size: float = self.cells * CELL_M
+        self.share: float = arguments.number(share, "share", low=0.0, high=1.0)
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
         spec = lidar_robot(0)
         self.robots = (spec,)

@@ -75,8 +75,8 @@ class Dock(Task):
         spec = lidar_robot(arguments.whole(rays, "rays", low=1))
         self.robots = (spec,)
         self.sensors = ("laser",)
-        self.within_m = arguments.number(within_m, "within_m", low=0.0, above=True, unit="m")
-        self.within_rad = arguments.number(within_rad, "within_rad", low=0.0, high=1.5, above=True, unit="rad")
+        self.within_m: float = arguments.number(within_m, "within_m", low=0.0, above=True, unit="m")
+        self.within_rad: float = arguments.number(within_rad, "within_rad", low=0.0, high=1.5, above=True, unit="rad")
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
         places = draws(DOCK_SEED, 0, 0, 0, maps) * (WIDTH_M / 2 - GAP_M)
         self.scenes = [dock_room(float(y)) for y in places]

@@ -56,11 +56,11 @@ class Exchange(TeamTask):
         max_steps: int = 300,
     ) -> None:
         count = arguments.whole(robots, "robots", low=2, high=1000)
-        self.diameter = arguments.number(
+        self.diameter: float = arguments.number(
             diameter, "diameter", low=count * self.LEAST_ARC_M / math.pi, high=1e4, unit="m"
         )
-        self.neighbours = min(arguments.whole(neighbours, "neighbours", low=0), count - 1)
-        self.goal_m = arguments.number(goal_m, "goal_m", low=0.0, above=True, unit="m")
+        self.neighbours: int = min(arguments.whole(neighbours, "neighbours", low=0), count - 1)
+        self.goal_m: float = arguments.number(goal_m, "goal_m", low=0.0, above=True, unit="m")
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
         spec = lidar_robot(0)
         self.robots = (spec,) * count

@@ -74,9 +74,9 @@ class Follow(Task):
         self.scenes = MapBuilder("hall").rectangle(-HALL_M / 2, -HALL_M / 2, HALL_M, HALL_M).scene()
         self.sensors = ("laser",)
         self.poses = self._starts
-        self.distance_m = arguments.number(distance_m, "distance_m", low=0.5, high=3.0, unit="m")
-        self.lost_m = arguments.number(lost_m, "lost_m", low=2.0 * self.distance_m, unit="m")
-        self.leader_speed = arguments.number(leader_speed, "leader_speed", low=0.0, high=1.0, unit="m/s")
+        self.distance_m: float = arguments.number(distance_m, "distance_m", low=0.5, high=3.0, unit="m")
+        self.lost_m: float = arguments.number(lost_m, "lost_m", low=2.0 * self.distance_m, unit="m")
+        self.leader_speed: float = arguments.number(leader_speed, "leader_speed", low=0.0, high=1.0, unit="m/s")
         self._blocked = min(BLOCKED_M, BLOCKED_SHARE * self.distance_m)
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
         self._drive = Driving(follower)

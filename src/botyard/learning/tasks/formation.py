@@ -64,13 +64,13 @@ class Formation(TeamTask):
         max_steps: int = 300,
     ) -> None:
         count = arguments.whole(robots, "robots", low=3, high=1000)
-        self.radius = arguments.number(
+        self.radius: float = arguments.number(
             radius, "radius", low=count * self.LEAST_APART_M / (2.0 * math.pi), high=1e4, unit="m"
         )
-        self.speed = arguments.number(speed, "speed", low=0.0, high=0.8, unit="m/s")
-        self.neighbours = min(arguments.whole(neighbours, "neighbours", low=0), count - 1)
-        self.within_m = arguments.number(within_m, "within_m", low=0.0, above=True, unit="m")
-        self.hold_steps = arguments.whole(hold_steps, "hold_steps", low=1)
+        self.speed: float = arguments.number(speed, "speed", low=0.0, high=0.8, unit="m/s")
+        self.neighbours: int = min(arguments.whole(neighbours, "neighbours", low=0), count - 1)
+        self.within_m: float = arguments.number(within_m, "within_m", low=0.0, above=True, unit="m")
+        self.hold_steps: int = arguments.whole(hold_steps, "hold_steps", low=1)
         self.max_steps = arguments.whole(max_steps, "max_steps", low=self.hold_steps)
         spec = lidar_robot(0)
         self.robots = (spec,) * count

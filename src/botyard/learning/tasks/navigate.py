@@ -70,7 +70,7 @@ class Navigate(Task):
         maps = arguments.whole(maps, "maps", low=1)
         self.scenes = [self._map(k) for k in range(maps)] if scenes is None else scenes
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
-        self.goal_m = arguments.number(goal_m, "goal_m", low=0.0, above=True, unit="m")
+        self.goal_m: float = arguments.number(goal_m, "goal_m", low=0.0, above=True, unit="m")
         self._least = arguments.number(least_m, "least_m", low=0.0, unit="m")
         self._range = spec.lasers[0].range_max
         self._drive = Driving(spec)

@@ -77,10 +77,10 @@ class PushBox(TeamTask):
     ) -> None:
         count = arguments.whole(robots, "robots", low=1, high=1000)
         size = arguments.number(size, "size", low=0.1, high=10.0, unit="m")
-        self.neighbours = min(arguments.whole(neighbours, "neighbours", low=0), count - 1)
-        self.goal_m = arguments.number(goal_m, "goal_m", low=0.0, above=True, unit="m")
-        self.least_m = arguments.number(least_m, "least_m", low=self.goal_m, high=1000.0, unit="m")
-        self.most_m = arguments.number(most_m, "most_m", low=self.least_m, high=1000.0, unit="m")
+        self.neighbours: int = min(arguments.whole(neighbours, "neighbours", low=0), count - 1)
+        self.goal_m: float = arguments.number(goal_m, "goal_m", low=0.0, above=True, unit="m")
+        self.least_m: float = arguments.number(least_m, "least_m", low=self.goal_m, high=1000.0, unit="m")
+        self.most_m: float = arguments.number(most_m, "most_m", low=self.least_m, high=1000.0, unit="m")
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
         dynamics = DynamicsSpec(
             mass=arguments.number(mass, "mass", low=0.1, high=1e4, unit="kg"),

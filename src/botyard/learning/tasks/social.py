@@ -61,7 +61,7 @@ class SocialNavigate(Navigate):
         arguments.one_of(method, "method", METHODS)
         super().__init__(rays=rays, maps=maps, goal_m=goal_m, scenes=scenes, max_steps=max_steps, least_m=least_m)
         self.robots = (*self.robots, *(walker(),) * count)
-        self.neighbours = min(arguments.whole(neighbours, "neighbours", low=0), count)
+        self.neighbours: int = min(arguments.whole(neighbours, "neighbours", low=0), count)
         self._walkers = Walkers(method, self.SPEEDS)
         self._radius = self._spec.radius
 
