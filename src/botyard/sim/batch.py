@@ -423,7 +423,7 @@ class Batch:
         if count:
             self._places[chosen, :count] = boxes
         draw_places(drawing.table, chosen)
-        return self._places[chosen, count:]
+        return self._places[chosen][:, count:]
 
     # -- steps
 
