@@ -16,6 +16,7 @@ from botyard.recording.track import read_track
 from botyard.traffic.motion import Path2, motions
 from botyard.traffic.outcome import Outcome
 from botyard.traffic.recorded import STEP_S, write_recording
+from botyard.traffic.recordedchart import recorded_chart
 from botyard.traffic.replay import lanes
 from tests.page.pages import PageObject, page
 from tests.page.serving import AUDIENCE, Served, served
@@ -130,7 +131,17 @@ def test_a_click_goes_to_its_moment(run: Shown) -> None:
         one.tab.mouse.click(*at(one, robot, time))
         simulator.wait(lambda time=time: is_at(time, 2 * STEP_S))
     one.until(f"__sim.selection.names.join() === 'traffic{robot}'")
-    one.tab.get_by_text(f"traffic{robot} waits from {begin:.1f} s to {end:.1f} s").wait_for()
+    one.tab.get_by_text(
+        f"traffic{robot} waits from {begin:.1f} s to {end:.1f} s"
+    ).wait_for()  # the supervisor's caution
+    found = recorded_chart(player.track)
+    assert found is not None
+    ends = {(i, t): until for i, t, until in found.chart.waits}
+    held, since, others = max(found.chart.holders, key=lambda one: ends[one[:2]] - one[1])
+    one.tab.mouse.click(*at(one, held, (since + ends[held, since]) / 2))
+    names = ", ".join(f"traffic{other}" for other in others)
+    said = f"traffic{held} waits for {names} from {since:.1f} s to {ends[held, since]:.1f} s"
+    one.tab.get_by_text(said).wait_for()
     chart = one.tab.get_by_role("slider", name="Chart")
     chart.focus()
     for _ in range(4):

@@ -60,6 +60,13 @@ def test_bars_are_those_of_the_run(family: str, name: str, tmp_path: Path) -> No
         assert begin == pytest.approx(begins[g]) and (end == pytest.approx(ends[g]) or end == chart.end)
     asked = [(row["robot"], row["t"]) for row in out.events.rows() if row["kind"] == "critical"]
     assert chart.asks == asked
+    known = {(i, begin) for i, begin, _ in chart.waits}
+    assert chart.holders and all((i, t) in known and i not in others for i, t, others in chart.holders)
+    listed = {(a, b) for a, _, b, _ in out.task.listed.tolist()}
+    assert all((i, other) in listed or (other, i) in listed for i, _, others in chart.holders for other in others)
+    if out.waiting:  # nobody has moved since it stopped: a run that ended in a deadlock
+        last = {i: others for i, _, others in chart.holders}
+        assert {i: last[i] for i in out.waiting} == {i: others for i, (_, others) in out.waiting.items()}
     granted = {(r["robot"], r["sector"]): r["t"] for r in out.events.rows() if r["kind"] == "grant"}
     assert chart.grants and all(begin == granted[i, sector] for i, sector, begin, _ in chart.grants)
 
@@ -78,7 +85,7 @@ values = st.recursive(
     max_leaves=6,
 )
 events = st.dictionaries(
-    st.sampled_from(["event", "t", "robot", "sector", "other", "text", "robots", "occupied"]),
+    st.sampled_from(["event", "t", "robot", "sector", "other", "text", "robots", "occupied", "waits_for"]),
     st.sampled_from([*KINDS, BEGIN, END]) | values,
 )
 
@@ -97,6 +104,7 @@ def test_events_of_strangers_are_left_out(said: list[dict[str, Any]]) -> None:
     assert 0 < len(found.names) <= MAX_ROBOTS
     for bar in (*chart.goes, *chart.waits, *chart.sectors, *chart.grants):
         assert bar[0] < len(found.names) and 0.0 <= bar[-2] <= bar[-1] <= chart.end
+    assert all(other < len(found.names) for _, _, others in chart.holders for other in others)
 
 
 def test_what_an_event_costs_is_limited() -> None:

@@ -6,7 +6,7 @@ import { FakeSimulator, settle } from "./storefakes";
 
 const RESULT: ChartResult = {
   title: "completed", end: 10, robots: ["a", "b"], goes: [[0, 6, 10], [0, 0, 4], [1, 0, 10]], waits: [[0, 4, 6]],
-  sectors: [[0, 2, 5.5, 10], [0, 1, 0, 6], [1, 0, 0, 10]], grants: [[0, 2, 5, 5.5]], asks: [[0, 3]], left_out: 0,
+  sectors: [[0, 2, 5.5, 10], [0, 1, 0, 6], [1, 0, 0, 10]], grants: [[0, 2, 5, 5.5]], asks: [[0, 3]], holders: [[0, 4, [1]]], left_out: 0,
 }; // prettier-ignore
 
 const COLORS: Colors = {
@@ -47,7 +47,7 @@ describe("the chart", () => {
     expect([...rows[0].goes.begin]).toEqual([0, 6]);
     expect([...rows[0].changes]).toEqual([0, 3, 4, 5, 5.5, 6, 10]);
     expect([sectorsAt(rows[0].sectors, 5.7), sectorsAt(rows[0].sectors, 6), barAt(rows[0].waits, 3.9)]).toEqual([[1, 2], [2], -1]);
-    expect(doing(rows[0], 5.2)).toBe("waits from 4.0 s to 6.0 s, in sector 1, may enter 2");
+    expect(doing(rows[0], 5.2)).toBe("waits for b from 4.0 s to 6.0 s, in sector 1, may enter 2");
     expect(doing(rows[1], 10)).toBe("has finished");
   });
 

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -321,17 +320,17 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
 
 def _run_recorded(real: RobotTraffic, o: dict[str, Any], progress: Callable[[float, int], None]) -> Outcome:
     """A run on robots, recorded as it goes."""
-    from botyard.traffic.recorded import note_begin, note_end, note_of
+    from botyard.traffic.recorded import Notes
 
     try:
         recording = real.sim.record(o["record"], overwrite=o["force"])
     except OSError as error:
         raise WorldError(f"{o['record']}: cannot be written: {error.strerror}") from None
     with recording:
-        note_begin(recording, real.task)
-        real.on_event = partial(note_of, recording)
+        notes = Notes(recording, real.task)
+        real.on_event = notes.event
         out = real.run(o["time_limit"], progress)
-        note_end(recording, out)
+        notes.end(out)
     if recording.error:
         raise WorldError(f"{o['record']}: {recording.error}")
     return out

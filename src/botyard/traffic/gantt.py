@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
@@ -48,6 +48,8 @@ class Chart:
         Times at which a robot passes a critical point, where it asks for a sector.
     title : str
         Title: the outcome.
+    holders : list of (robot, begin, robots)
+        For which robots one waits, from when on, as far as that is known.
     """
 
     robots: int
@@ -58,6 +60,7 @@ class Chart:
     grants: list[tuple[int, int, float, float]]
     asks: list[tuple[int, float]]
     title: str
+    holders: list[tuple[int, float, tuple[int, ...]]] = field(default_factory=list)
 
 
 def chart_of(
@@ -72,7 +75,7 @@ def chart_of(
     Parameters
     ----------
     rows : iterable of dict
-        Events with ``t``, ``robot``, ``kind``, ``sector``, in order.
+        Events with ``t``, ``robot``, ``kind``, ``sector``, in order; of those of the kind ``stop`` perhaps ``waits_for``.
     starts : sequence of (first, last), optional
         Sectors that each robot occupies at the start; by default its first one.
     """
@@ -81,6 +84,7 @@ def chart_of(
     sectors: list[tuple[int, int, float, float]] = []
     grants: list[tuple[int, int, float, float]] = []
     asks: list[tuple[int, float]] = []
+    holders: list[tuple[int, float, tuple[int, ...]]] = []
     since, state = [0.0] * robots, ["goes"] * robots
     spans = [(0, 0)] * robots if starts is None else starts
     inside = {(i, s): 0.0 for i, (first, last) in enumerate(spans) for s in range(first, last + 1)}
@@ -96,6 +100,8 @@ def chart_of(
         t, i, kind, sector = float(row["t"]), int(row["robot"]), row["kind"], int(row.get("sector", -1))
         if kind == "stop":
             turn(i, t, "waits")
+            if row.get("waits_for"):
+                holders.append((i, t, tuple(row["waits_for"])))
         elif kind == "start":
             turn(i, t, "goes")
         elif kind == "finish":
@@ -114,7 +120,7 @@ def chart_of(
         turn(i, end, "done")
     sectors += [(i, sector, t, end) for (i, sector), t in inside.items() if end > t]
     grants += [(i, sector, t, end) for (i, sector), t in granted.items() if end > t]
-    return Chart(robots, end, goes, waits, sectors, grants, asks, title)
+    return Chart(robots, end, goes, waits, sectors, grants, asks, title, holders)
 
 
 def draw(source: Any, path: Path, *, overwrite: bool = False) -> None:

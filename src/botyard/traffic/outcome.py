@@ -291,19 +291,26 @@ def waiting_robots(task: Task, state: I8, done: NDArray[np.bool_]) -> dict[int, 
     state : (n, 4) int64
         Highest sector permitted, highest asked for, oldest and newest sector occupied.
     """
-    starts, others = task.conflicts
     found = {}
     for i, (allowed, asked, _, _) in enumerate(state.tolist()):
-        if done[i] or asked <= allowed:
-            continue
-        g = int(task.first[i]) + allowed + 1
-        blockers = set()
-        for c in others[starts[g] : starts[g + 1]].tolist():
-            j, sector = task.robot_of(c)
-            if state[j, 2] <= sector <= max(state[j, 0], state[j, 3]):
-                blockers.add(j)
-        found[i] = (allowed + 1, tuple(sorted(blockers)))
+        if not done[i] and asked > allowed:
+            found[i] = (allowed + 1, blockers_of(task, state, i))
     return found
+
+
+def blockers_of(task: Task, state: I8, robot: int) -> tuple[int, ...]:
+    """The robots that occupy, or may enter, a sector that conflicts with the next one that a robot needs permission for.
+
+    `state`: see `waiting_robots`.
+    """
+    starts, others = task.conflicts
+    g = int(task.first[robot] + state[robot, 0]) + 1
+    blockers = set()
+    for c in others[starts[g] : starts[g + 1]].tolist():
+        j, sector = task.robot_of(c)
+        if state[j, 2] <= sector <= max(state[j, 0], state[j, 3]):
+            blockers.add(j)
+    return tuple(sorted(blockers))
 
 
 def who_waits(

@@ -3,7 +3,8 @@
 A run between sectors has no world: a `Simulation` is made of it, in which each robot is a disc that is put along its path. So everything
 that takes recordings takes these: ``botyard replay``, ``botyard render``, ``botyard export``, `botyard.recording.load`, Foxglove.
 
-Events are those of `botyard.traffic.outcome.KINDS`, with the numbers of the robot and of the sector, or of the other robot of a collision;
+Events are those of `botyard.traffic.outcome.KINDS`, with the numbers of the robot and of the sector, or of the other robot of a collision,
+and, of one that stops, of the robots for which it waits (``waits_for``);
 the channel is ``/botyard/events`` (`botyard.recording.recorder`).
 """
 
@@ -22,7 +23,7 @@ from botyard.model.world import thing
 from botyard.sim.recordings import Recording
 from botyard.sim.simulation import Simulation
 from botyard.traffic.motion import Path2, motions
-from botyard.traffic.outcome import KINDS, Outcome
+from botyard.traffic.outcome import KINDS, Outcome, blockers_of
 from botyard.traffic.replay import lanes
 from botyard.traffic.task import Task
 
@@ -101,19 +102,20 @@ def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) ->
     except OSError as error:
         raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
     with recording:
-        note_begin(recording, task)
-        said = 0
-        rows = list(outcome.events.rows())
+        notes = Notes(recording, task)
+        said, events = 0, outcome.events
+        columns = (events.t, events.robot, events.kind, events.sector)
+        rows = list(zip(*(column.tolist() for column in columns), strict=True))
         for k in range(1, count + 1):
             if places is not None:
                 step = places[:, k] - places[:, k - 1]
                 for i in np.flatnonzero(np.abs(step).max(axis=1) > _MOVED_M).tolist():
                     sim.put(names[i], (*places[i, k].tolist(), atan2(step[i, 1], step[i, 0])))
             sim.step()
-            while said < len(rows) and (rows[said]["t"] <= times[k] or k == count):
-                note(recording, **rows[said])
+            while said < len(rows) and (rows[said][0] <= times[k] or k == count):
+                notes.event(*rows[said])
                 said += 1
-        note_end(recording, outcome)
+        notes.end(outcome)
     if recording.error:
         raise WorldError(f"{path}: {recording.error}")
 
@@ -123,27 +125,61 @@ def robot_names(task: Task) -> list[str]:
     return [f"traffic{i}" for i in range(len(task))]
 
 
-def note_begin(recording: Recording, task: Task) -> None:
-    """Write into a recording which robots there are and where they begin (`BEGIN`)."""
-    names = robot_names(task)
-    occupied = [list(vehicle.occupied()) for vehicle in task.vehicles]
-    recording.event(BEGIN, f"{len(names)} robots on sector paths", robots=names, occupied=occupied)
+class Notes:
+    """Writes what happens in a run of traffic into a recording, as events; begins with `BEGIN`.
+
+    Parameters
+    ----------
+    recording : Recording
+        The recording.
+    task : Task
+        The task of the run.
+    """
+
+    def __init__(self, recording: Recording, task: Task) -> None:
+        self._recording, self._task = recording, task
+        names, occupied = robot_names(task), [list(vehicle.occupied()) for vehicle in task.vehicles]
+        # highest sector permitted, highest asked for, oldest and newest occupied: see `waiting_robots`
+        self._state = np.array([[last, last, first, last] for first, last in occupied], np.int64).reshape(-1, 4)
+        recording.event(BEGIN, f"{len(names)} robots on sector paths", robots=names, occupied=occupied)
+
+    def event(self, t: float, robot: int, kind: int, sector: int) -> None:
+        """Write an event as engines have it: numbers of robot and kind; sector, or the other robot of a collision."""
+        name, more = KINDS[kind], dict[str, Any]()
+        if name == "collision":
+            more["other"] = sector
+        else:
+            more["sector"] = sector
+        words = _WORDS[name].format(robot=robot, **more)
+        if name == "stop":
+            others = self._blockers(robot)
+            if others:
+                more["waits_for"] = others
+                words += f" for {', '.join(f'robot {other}' for other in others)}"
+        self._follow(name, robot, sector)
+        self._recording.event(name, words, t=round(t, 9), robot=robot, **more)
+
+    def end(self, outcome: Outcome) -> None:
+        """Write how the run has ended (`END`)."""
+        self._recording.event(END, outcome.describe(), t=outcome.time)
+
+    def _blockers(self, robot: int) -> list[int]:
+        """The robots for which a robot waits that stops now."""
+        allowed, asked = self._state[robot, :2].tolist()
+        return list(blockers_of(self._task, self._state, robot)) if asked > allowed else []
+
+    def _follow(self, kind: str, robot: int, sector: int) -> None:
+        state = self._state[robot]
+        if kind == "grant":
+            state[0] = max(state[0], sector)
+        elif kind == "critical":
+            state[1] = max(state[1], sector)
+        elif kind == "enter":
+            state[0], state[3] = max(state[0], sector), sector
+        elif kind == "release":
+            state[2] = sector + 1
+        elif kind == "finish":  # it is in no sector
+            state[:] = -1, -1, 0, -1
 
 
-def note_end(recording: Recording, outcome: Outcome) -> None:
-    """Write into a recording how its run has ended (`END`)."""
-    recording.event(END, outcome.describe(), t=outcome.time)
-
-
-def note(recording: Recording, *, kind: str, robot: int, **values: Any) -> None:
-    """Write an event of a run into a recording; `kind` is one of `KINDS`."""
-    recording.event(kind, _WORDS[kind].format(robot=robot, **values), robot=robot, **values)
-
-
-def note_of(recording: Recording, t: float, robot: int, kind: int, sector: int) -> None:
-    """`note` for an event as engines have it: numbers of robot and kind; sector, or the other robot of a collision."""
-    name = KINDS[kind]
-    note(recording, kind=name, robot=robot, t=round(t, 9), **{"other" if name == "collision" else "sector": sector})
-
-
-__all__ = ["BEGIN", "END", "STEP_S", "note", "note_begin", "note_end", "note_of", "robot_names", "write_recording"]
+__all__ = ["BEGIN", "END", "STEP_S", "Notes", "robot_names", "write_recording"]

@@ -23,6 +23,8 @@ MAX_SECTOR: Final = 1_000_000
 """Greatest number of a sector."""
 MAX_OCCUPIED: Final = 1_000
 """Most sectors that a robot occupies at the start."""
+MAX_HOLDERS: Final = 100
+"""Most robots for which one waits at a time."""
 MAX_NAME: Final = 100
 """Longest name of a robot, characters."""
 
@@ -50,7 +52,7 @@ def recorded_chart(track: Track) -> RecordedChart | None:
             rows.append(row)
     if not rows:
         return None
-    highest = max(row["robot"] for row in rows)
+    highest = max(max(row["robot"], *row.get("waits_for", ()), 0) for row in rows)
     names = _names(begin.get("robots"), highest + 1)
     spans = _spans(begin.get("occupied"), len(names))
     end = max(end if end > 0.0 else track.end * track.step, max(row["t"] for row in rows))
@@ -71,7 +73,11 @@ def _row(event: Mapping[str, Any]) -> dict[str, Any] | None:
     time = _number(event.get("t"))
     if kind not in KINDS or time < 0.0 or not _is_index(robot, MAX_ROBOTS) or not _is_index(sector, MAX_SECTOR):
         return None
-    return {"t": time, "robot": robot, "kind": kind, "sector": sector}
+    row = {"t": time, "robot": robot, "kind": kind, "sector": sector}
+    told = event.get("waits_for")
+    if isinstance(told, list) and kind == "stop":
+        row["waits_for"] = [other for other in told[:MAX_HOLDERS] if _is_index(other, MAX_ROBOTS)]
+    return row
 
 
 def _number(value: Any) -> float:

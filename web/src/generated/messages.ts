@@ -618,6 +618,7 @@ export interface ChartResult {
   sectors: [number, number, number, number][];
   grants: [number, number, number, number][];
   asks: [number, number][];
+  holders: [number, number, number[]][];
   left_out: number;
 }
 

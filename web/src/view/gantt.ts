@@ -15,6 +15,8 @@ const GRANTS = { top: 21, height: 2 };
 const NUMBER_WIDTH = 18;
 /** Least distance of two labels of the axis, pixels. */
 const LABEL_WIDTH = 70;
+/** Most robots that are named for which one waits. */
+const MAX_HOLDERS = 5;
 
 /** Bars of one kind in one row, in the order of their begins: begin and end, s, and the sector. */
 export interface Bars {
@@ -33,6 +35,8 @@ export interface Row {
   sectors: Bars;
   grants: Bars;
   asks: Float64Array;
+  /** Names of the robots for which it waits, by the time from which on it does, s. */
+  holders: Map<number, string[]>;
   /** Times at which something begins or ends, each once, in order, s. */
   changes: Float64Array;
 }
@@ -86,6 +90,8 @@ export function rowsOf(chart: ChartResult): Row[] {
   const [goes, waits, sectors, grants, asks] = [chart.goes, chart.waits, chart.sectors, chart.grants, chart.asks].map((found: readonly Interval[]) =>
     byRobot(found, n),
   );
+  const holders = chart.robots.map(() => new Map<number, string[]>());
+  for (const [robot, begin, others] of chart.holders ?? []) holders[robot]?.set(begin, others.map((other) => chart.robots[other]));
   return chart.robots.map((name, i) => {
     const all = [...goes[i], ...waits[i], ...sectors[i], ...grants[i]].flatMap((bar) => bar.slice(-2));
     const times = asks[i].map((ask) => ask[1]);
@@ -96,6 +102,7 @@ export function rowsOf(chart: ChartResult): Row[] {
       sectors: bars(sectors[i]),
       grants: bars(grants[i]),
       asks: Float64Array.from(times).sort(),
+      holders: holders[i],
       changes: Float64Array.from(new Set([...all, ...times])).sort(),
     };
   });
@@ -131,7 +138,10 @@ export function doing(row: Row, time: number): string {
   const said: string[] = [];
   for (const [bars, word] of [[row.waits, "waits"], [row.goes, "drives"]] as const) {
     const k = barAt(bars, time);
-    if (k >= 0) said.push(`${word} from ${bars.begin[k].toFixed(1)} s to ${bars.end[k].toFixed(1)} s`);
+    if (k < 0) continue;
+    const others = bars === row.waits ? (row.holders.get(bars.begin[k]) ?? []) : [];
+    const names = others.slice(0, MAX_HOLDERS).join(", ") + (others.length > MAX_HOLDERS ? " …" : "");
+    said.push(`${word}${names && ` for ${names}`} from ${bars.begin[k].toFixed(1)} s to ${bars.end[k].toFixed(1)} s`);
   }
   const sectors = sectorsAt(row.sectors, time);
   if (sectors.length) said.push(`in sector ${sectors.join(" and ")}`);

@@ -123,10 +123,11 @@ def _encoded(found: RecordedChart) -> msgspec.Raw:
         for bars in (chart.sectors, chart.grants)
     )
     asks = [(i, round(t, DIGITS)) for i, t in chart.asks[:MAX_BARS]]
+    holders = [(i, round(t, DIGITS), list(others)) for i, t, others in chart.holders[:MAX_BARS]]
     left_out = len(lengths) - len(goes) - len(waits) - len(sectors) - len(grants)
     result = msg.ChartResult(
         title=chart.title, end=chart.end, robots=list(found.names), goes=goes, waits=waits, sectors=sectors, grants=grants,
-        asks=asks, left_out=left_out,
+        asks=asks, holders=holders, left_out=left_out,
     )  # fmt: skip
     return msgspec.Raw(msg.encoder.encode(result))
 

@@ -664,6 +664,8 @@ class ChartResult(msgspec.Struct, kw_only=True):
         It occupies a sector; it may enter one and has not entered it.
     asks : list of (robot, time)
         It asks for a sector.
+    holders : list of (robot, begin, robots)
+        For which robots it waits, from when on, as far as the recording has it.
     left_out : int
         Bars that are not in it because there are too many: the shortest.
     """
@@ -676,6 +678,7 @@ class ChartResult(msgspec.Struct, kw_only=True):
     sectors: list[tuple[int, int, float, float]]
     grants: list[tuple[int, int, float, float]]
     asks: list[tuple[int, float]]
+    holders: list[tuple[int, float, list[int]]] = []
     left_out: int = 0
 
 
