@@ -83,6 +83,25 @@ def test_topics_and_robots_are_chosen(browser: Browser, tmp_path: Path, monkeypa
         assert usual | {"/b_b/base_scan", "/b_b/sonar", "/bob/sonar"} <= every
 
 
+def test_the_last_minutes_are_kept_and_saved(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with served(world()) as simulator, page(browser, simulator.url) as one:
+        dialog = one.tab.get_by_role("dialog", name="Record the run")
+        one.button("Choose what is recorded").click()
+        dialog.get_by_role("radio", name="Keep the last").check()
+        dialog.get_by_role("spinbutton", name="Minutes that are kept").fill("0.5")
+        one.button("Start recording").click()
+        dialog.wait_for(state="detached")
+        one.until("__sim.session.stats.kept === 30")
+        assert not list(tmp_path.glob("*.mcap")), "it is in memory"
+        one.tab.locator("button.keep").click()
+        one.tab.get_by_text("saved: ").wait_for()
+        (path,) = tmp_path.glob("*.mcap")
+        assert read(path)[0]
+        one.button("Record").click()
+        one.until("__sim.session.stats.recording === ''")
+
+
 def test_the_choice_is_made_by_keys_and_wrong_patterns_are_told(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ it("begins a recording when there is none, else ends it, and says where the file
   expect(busy.notices.said).toEqual(["recorded: /runs/botyard.mcap"]);
 });
 
-const usual: Choice = { topics: "usual", patterns: "/unused", robots: null };
+const usual: Choice = { topics: "usual", patterns: "/unused", robots: null, minutes: 0 };
 
 it.each<[Partial<Choice>, object]>([
   [{}, {}],
@@ -38,6 +38,14 @@ it.each<[Partial<Choice>, object]>([
   expect(notices.said).toEqual(["recording to /runs/botyard.mcap"]);
 });
 
+it("keeps the last minutes in memory", async () => {
+  const { simulator, notices, recording } = page("");
+  simulator.answers.start_recording = "/runs/botyard.mcap";
+  expect(await recording.start({ ...usual, minutes: 2.5 })).toBe(true);
+  expect(simulator.asked).toEqual([{ type: "start_recording", last: 150 }]);
+  expect(notices.said).toEqual(["keeping for /runs/botyard.mcap"]);
+});
+
 it("tells when the simulator refuses a choice", async () => {
   const { simulator, recording } = page("");
   simulator.answers.start_recording = new Error("topics begin with a slash");
@@ -49,6 +57,7 @@ it("sees when nothing, or too much, is chosen", () => {
   const problem = (choice: Partial<Choice>) => Recording.problem({ ...usual, ...choice });
   expect(problem({})).toBe("");
   expect(problem({ topics: "usual", patterns: "" })).toBe("");
+  expect([0.1, 1440, 1441, NaN].map((minutes) => problem({ minutes }))).toEqual(["", "", "expected 0 to 1440 minutes", "expected 0 to 1440 minutes"]);
   expect(problem({ topics: "named", patterns: " , " })).toBe("no topics");
   expect(problem({ topics: "named", patterns: names(MOST_PATTERNS).join(" ") })).toBe("");
   expect(problem({ topics: "named", patterns: names(MOST_PATTERNS + 1).join(" ") })).toBe("101 patterns; at most 100");

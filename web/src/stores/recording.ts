@@ -15,7 +15,12 @@ export interface Choice {
   patterns: string;
   /** Names; null: all robots, also those that come later. */
   robots: readonly string[] | null;
+  /** Keep only so many minutes of simulated time in memory, until they are saved; 0: write all to a file. */
+  minutes: number;
 }
+
+/** Most minutes that are kept (StartRecording of protocols/webgui/messages.py). */
+export const MOST_MINUTES = 1440;
 
 /** Most patterns of topics, and of robots (StartRecording of protocols/webgui/messages.py). */
 export const MOST_PATTERNS = 100;
@@ -39,6 +44,7 @@ export class Recording {
   static problem(choice: Choice): string {
     const topics = choice.topics === "named" ? patternsIn(choice.patterns).length : 1;
     const robots = choice.robots ? choice.robots.length : 1;
+    if (!(choice.minutes >= 0 && choice.minutes <= MOST_MINUTES)) return `expected 0 to ${MOST_MINUTES} minutes`;
     if (!topics) return "no topics";
     if (!robots) return "no robots";
     if (topics > MOST_PATTERNS) return `${topics} patterns; at most ${MOST_PATTERNS}`;
@@ -50,12 +56,13 @@ export class Recording {
   }
 
   /** Record what was chosen; false: the simulator refuses. */
-  start({ topics, patterns, robots }: Choice): Promise<boolean> {
+  start({ topics, patterns, robots, minutes }: Choice): Promise<boolean> {
     const wish: Start = { type: "start_recording" };
     if (topics === "withoutScans") wish.topics = [...USUAL_TOPICS];
     else if (topics === "all") wish.topics = ["*"];
     else if (topics === "named") wish.topics = patternsIn(patterns);
     if (robots) wish.robots = robots.map(exactly);
+    if (minutes) wish.last = minutes * 60;
     return this.begin(wish);
   }
 
@@ -64,7 +71,7 @@ export class Recording {
   }
 
   private begin(wish: Start): Promise<boolean> {
-    return this.ask(wish, "recording to ");
+    return this.ask(wish, wish.last ? "keeping for " : "recording to ");
   }
 
   /** Ask for it, and say where the file is; false: the simulator refuses. */
