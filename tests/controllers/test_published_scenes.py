@@ -135,6 +135,25 @@ def test_a_way_among_obstacles_by_laser(controller: str) -> None:
 
 
 @pytest.mark.parametrize("controller", ["dwa", "vfh"])
+@pytest.mark.parametrize("th", [0.0, 1.57])
+@pytest.mark.parametrize("width", [1.2, 1.5])
+def test_along_a_corridor_by_laser(controller: str, width: float, th: float) -> None:
+    sim = Simulation(MapBuilder("corridor").rectangle(-1, -width / 2, 9, width).scene(), odometry_error="none")
+    robot = sim.add_robot("p3dx", "one", pose=(0.0, 0.05, th), lasers=["lms200"])
+    robot.set_controller(controller, points=[(6.0, 0.0)], order="once", speed=0.5)
+    assert watch(sim, 20)[1] == 0 and math.dist(robot.truth[:2], (6.0, 0.0)) < 0.4
+
+
+@pytest.mark.parametrize("controller", ["dwa", "vfh"])
+def test_through_a_door_by_laser(controller: str) -> None:
+    builder = MapBuilder("door").rectangle(-3, -3, 8, 6).line((1, -3), (1, -0.6)).line((1, 0.6), (1, 3))
+    sim = Simulation(builder.scene(), odometry_error="none")
+    robot = sim.add_robot("p3dx", "one", pose=(-1.5, 0.5, 0.0), lasers=["lms200"])
+    robot.set_controller(controller, points=[(3.0, 0.0)], order="once")
+    assert watch(sim, 20)[1] == 0 and math.dist(robot.truth[:2], (3.0, 0.0)) < 0.4
+
+
+@pytest.mark.parametrize("controller", ["dwa", "vfh"])
 def test_a_wall_without_a_way_around_is_not_touched(controller: str) -> None:
     sim = Simulation(MapBuilder("box").rectangle(-2, -2, 4, 4).scene(), odometry_error="none")
     robot = sim.add_robot("p3dx", "one", pose=(-1.0, 0.0, 0.0), lasers=["lms200"])

@@ -44,7 +44,9 @@ def test_the_contract() -> None:
             assert row["TimeLimit.truncated"] == truncated[i]
             source = infos["final_info"] if dones[i] else infos
             assert row["distance"] == source["distance"][i]
+            assert ("is_success" in row) == dones[i]
             if dones[i]:
+                assert row["is_success"] == source["success"][i]
                 assert (row["terminal_observation"] == infos["final_obs"][i]).all()
                 ends += 1
     assert ends > n

@@ -161,6 +161,20 @@ def test_the_window_takes_what_it_can_reach_and_stops_before_walls() -> None:
         ) + 1e-9 or v == pytest.approx(v0 - 0.05)
 
 
+def test_a_robot_that_cannot_go_on_turns_away_and_one_that_can_does_not_stand() -> None:
+    limits = {"dt": 0.25, "radius": 0.3, "max_v": 1.0, "max_w": 2.0, "accel": (0.5, 1.0), "brake": (0.5, 1.0)}
+    goal, still = np.array([[9.0, 0.0]]), np.zeros((1, 2))
+    for side in (1.0, -1.0):
+        # a wall before it, which comes nearer on one side
+        wall = np.stack([np.linspace(0.25, 0.31, 200), side * np.linspace(0.15, -4, 200)], axis=1)[None]
+        v, w = local.dynamic_window(wall, goal, still, **limits)[0]
+        assert v == 0.0 and w == pytest.approx(-0.25 * side)
+    x = np.linspace(-4, 4, 400)
+    corridor = np.concatenate([np.stack([x, np.full(400, y)], axis=1) for y in (-0.5, 0.5)])[None]
+    v, w = local.dynamic_window(corridor, goal, still, **limits)[0]
+    assert v == pytest.approx(0.125) and w == 0.0
+
+
 # -- VFH+
 
 

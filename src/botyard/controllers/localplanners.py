@@ -136,9 +136,10 @@ class DynamicWindow(LaserController):
         robot = self._robot
         limits, moving = robot.spec.limits, robot.velocity
         v, w = local.dynamic_window(
-            points, np.array([[goal_x, goal_y]]), np.array([[moving.vx, moving.w]]), dt=robot.simulation.dt,
-            radius=self._radius, max_v=self._speed, max_w=self._turn, accel=(limits.accel.x, limits.accel.a),
-            brake=(limits.decel.x, limits.decel.a), weights=self._weights,
+            points, np.array([[goal_x, goal_y]]), np.array([[moving.vx, moving.w]]),
+            dt=max(robot.simulation.dt, local.WINDOW_S), radius=self._radius, max_v=self._speed, max_w=self._turn,
+            accel=(limits.accel.x, limits.accel.a), brake=(limits.decel.x, limits.decel.a),
+            weights=self._weights,
         )[0].tolist()  # fmt: skip
         return v, w
 

@@ -63,6 +63,8 @@ class VecEnvMethods:
         for i in np.flatnonzero(ended).tolist():
             rows[i] = {name: values[i] for name, values in told.items() if not name.startswith("_")}
             rows[i]["terminal_observation"] = final[i]
+            if "success" in rows[i]:
+                rows[i]["is_success"] = rows[i]["success"]  # of which stable-baselines3 logs the rate
         for i, cut in enumerate((truncated & ~terminated).tolist()):
             rows[i]["TimeLimit.truncated"] = cut
         return observed, rewards.astype(np.float32), ended, rows

@@ -22,6 +22,9 @@ U1 = NDArray[np.uint8]
 
 IMMEDIATE = 1e6
 """Acceleration of a robot whose model says 0: at once, m/s² and rad/s²."""
+WINDOW_S = 0.25
+"""Time in which the velocities of a dynamic window can be reached, s: that of the paper (§5). In a shorter one headings hardly differ, so
+that the clearance alone decides."""
 SLOWEST = 0.1
 """Share of its speed that a robot keeps while its way is free enough to go on."""
 LOOK_AROUND = 0.5
@@ -75,7 +78,7 @@ def dynamic_window(
     now : (k, 2) float64
         Present velocities, m/s and rad/s.
     dt : float
-        Time of a step, s.
+        Time in which the velocities of the window can be reached, s: that of a step, at least `WINDOW_S` to head for goals well.
     radius : float
         Of the robots with the safety distance, m.
     max_v, max_w : float

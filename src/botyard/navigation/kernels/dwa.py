@@ -8,8 +8,9 @@ arc. One with the greatest weighted sum of heading, clearance and velocity is ta
     V_a = {(v, ω) | v ≤ √(2 dist(v, ω) v̇_b)}
     V_d = {(v, ω) | v in [v_a − v̇ t, v_a + v̇ t] and ω in [ω_a − ω̇ t, ω_a + ω̇ t]}
 
-The way of the step itself, in which the robot does not brake yet, counts in V_a, too. The paper has the same condition for ω; a disc that
-stops on its arc needs none. The robot is a disc, obstacles are points.
+The way of the time t itself, in which the robot does not brake yet, counts in V_a, too. The paper has the same condition for ω; a disc that
+stops on its arc needs none. The robot is a disc, obstacles are points. dist is 0 where the robot stands: it would wait for ever where that
+counted as clear. A robot that stands and has no admissible velocity forward turns away from the nearest point ahead ("rotate away").
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class WindowRules(NamedTuple):
     far : float
         Clearances from here on are the best, m.
     dt : float
-        Time of a step, s.
+        Time t in which the velocities of the window can be reached, s.
     """
 
     heading: float
@@ -148,7 +149,7 @@ def rate(points: F8, goal_x: float, goal_y: float, now: F8, rules: WindowRules, 
         v = sample(v0, v1, i, a)
         for j in range(b):
             w = sample(w0, w1, j, b)
-            way = rules.far
+            way = 0.0
             if v > STANDING:
                 way = free_way(points, w / v, rules.radius, rules.far)
             scores[i, j] = NONE
@@ -172,9 +173,33 @@ def smoothed(scores: F8, i: int, j: int) -> float:
     return total / count
 
 
+@inline_kernel
+def goes(scores: F8, v0: float, v1: float) -> bool:
+    """Whether a velocity forward is admissible: `scores` is what `rate` wrote of a window from `v0` to `v1`, m/s."""
+    a, b = scores.shape
+    for i in range(a):
+        if sample(v0, v1, i, a) > STANDING:
+            for j in range(b):
+                if scores[i, j] != NONE:
+                    return True
+    return False
+
+
+@inline_kernel
+def is_left(points: F8) -> bool:
+    """Whether the nearest point ahead is on the left; `points`: (p, 2), m, in the frame of the robot; NaN: there is none."""
+    nearest, y = math.inf, 0.0
+    for p in range(points.shape[0]):
+        if points[p, 0] > 0.0:
+            away = points[p, 0] * points[p, 0] + points[p, 1] * points[p, 1]
+            if away < nearest:
+                nearest, y = away, points[p, 1]
+    return y > 0.0
+
+
 @entry_kernel
 def dynamic_window(points: F8, goals: F8, now: F8, rules: WindowRules, scores: F8, result: F8) -> None:
-    """The best velocities of k robots; where none is admissible, they brake.
+    """The best velocities of k robots; where none is admissible, they brake, and turn away when they stand.
 
     Parameters
     ----------
@@ -195,6 +220,9 @@ def dynamic_window(points: F8, goals: F8, now: F8, rules: WindowRules, scores: F
     for k in range(goals.shape[0]):
         rate(points[k], goals[k, 0], goals[k, 1], now[k], rules, scores)
         v0, v1, w0, w1 = window(now[k], goals[k, 0], goals[k, 1], rules)
+        if v0 <= STANDING and not goes(scores, v0, v1):
+            result[k, 0], result[k, 1] = v0, w0 if is_left(points[k]) else w1
+            continue
         best = NONE
         result[k, 0], result[k, 1] = v0, min(w1, max(w0, 0.0))
         for i in range(a):
