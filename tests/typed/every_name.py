@@ -24,6 +24,7 @@ def models_and_maps() -> None:
     assert_type(botyard.load_laser("lms200"), botyard.LaserSpec)
     limits = botyard.MotionLimits(max_speed=botyard.Axes(1.0, 0.0, 2.0))
     assert_type(limits.max_speed, botyard.Axes)
+    assert_type(robot.commands, botyard.CommandSpec)
     sonar: botyard.SonarSpec | None = robot.sonar
     print(sonar, botyard.Returns(laser=2).laser, botyard.robot_names(), botyard.__version__)
 
@@ -37,7 +38,8 @@ def simulations() -> None:
     assert_type(robot.laser.read(), botyard.LaserScan)
     if robot.sonar is not None:
         assert_type(robot.sonar.read(), botyard.SonarReadings)
-    worlds = botyard.Worlds(botyard.Scene(), "p3dx", 2)
+    robot.set_parameters(command_latency=0.1, command_scale=[0.9, 1.0, 1.0])
+    worlds = botyard.Worlds(botyard.Scene(), "p3dx", 2, max_latency=0.5, sensor_noise=False)
     assert_type(worlds.box_pose, NDArray[np.float64])
     recording = botyard.recording.load(Path("run.mcap"))
     print(recording, botyard.serve)
