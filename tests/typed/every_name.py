@@ -26,6 +26,8 @@ def models_and_maps() -> None:
     assert_type(limits.max_speed, botyard.Axes)
     assert_type(robot.commands, botyard.CommandSpec)
     sonar: botyard.SonarSpec | None = robot.sonar
+    commands: type[object] = botyard.CommandSpec
+    print(commands)
     print(sonar, botyard.Returns(laser=2).laser, botyard.robot_names(), botyard.__version__)
 
 
