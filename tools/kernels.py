@@ -28,17 +28,12 @@ SLOWEST_ENTRIES: Final = ("advance_masses", "advance_world", "move_masses", "all
 
 def call_all() -> None:
     """Call each entry once, in Python, to learn its argument types."""
-    from botyard.navigation.warmup import warm_up as warm_up_navigation
-    from botyard.pictures.warmup import warm_up as warm_up_pictures
-    from botyard.sim.warmup import warm_up, warm_up_worlds
-    from botyard.traffic.compare import compile_kernels
+    from botyard.cli.warmup import warm_up_rest
+    from botyard.sim.warmup import warm_up
 
     warnings.simplefilter("ignore", RuntimeWarning)  # 64-bit products of NumPy's integers wrap around, as they should
     warm_up()
-    warm_up_worlds()
-    warm_up_navigation()
-    warm_up_pictures()
-    compile_kernels()
+    warm_up_rest()
 
 
 def code_of(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import json
+import os
 import pickle
 import re
 import shutil
@@ -347,3 +348,35 @@ def test_a_library_is_made_and_used(tmp_path: Path) -> None:
     assert done.stdout == "8.25 False\n", done.stderr
     other = Package("sums", [Path(__file__), Path(shipped.__file__)])
     assert Library(tmp_path).fits(PACKAGE) and not Library(tmp_path).fits(other), "other sources"
+
+
+def test_the_warm_up_calls_every_kernel() -> None:
+    """``botyard warmup`` compiles what it calls, and the shipped library holds what was called."""
+    code = r"""
+import importlib, re, warnings
+from pathlib import Path
+import botyard
+from botyard.cli.warmup import _other_packages, warm_up_rest
+from botyard.native.kernels import ENTRIES
+from botyard.sim.warmup import warm_up
+
+warnings.simplefilter("ignore", RuntimeWarning)
+root = Path(botyard.__file__).parent
+for path in root.rglob("*.py"):
+    if re.search(r"(?m)^@(entry|rows)_kernel$", path.read_text()):
+        importlib.import_module(".".join(("botyard", *path.relative_to(root).with_suffix("").parts)))
+warm_up()
+warm_up_rest()
+print(sorted(name for name, entry in ENTRIES.items() if not entry.is_ready))
+print({entry.package for entry in ENTRIES.values()} - set(_other_packages()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "BOTYARD_KERNELS": "python"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    never, others = done.stdout.splitlines()
+    assert never == "[]" and others.count("Package") == 1, done.stdout

@@ -17,6 +17,7 @@ from botyard.interpreter import python_command
 
 if TYPE_CHECKING:
     from botyard.native.cache import Cache
+    from botyard.native.packages import Package
 
 WARM_MARKER = "complete"
 """Marker file in the cache: all kernels are compiled."""
@@ -26,20 +27,22 @@ CACHE_MAX_AGE_S = 30 * 24 * 3600.0
 """Compiled kernels of other versions are deleted when they were not used for this long, s."""
 
 
-def warm_up_with_progress(*, masses: bool) -> float:
+def warm_up_with_progress(*, masses: bool, rest: bool = False) -> float:
     """Load or compile the kernels, unless they come with the package; say so on stderr when some are compiled. Returns the seconds it took.
 
     Parameters
     ----------
     masses : bool
         Also those for bodies with mass, which take as long to compile as all others together.
+    rest : bool
+        Also all that no run needs at its start: of `botyard.Worlds`, navigation, pictures and traffic.
     """
     from botyard.compiling import watch
     from botyard.engine.kernels.jit import PACKAGE
     from botyard.native.shipped import is_shipped
 
     began = time.monotonic()
-    if is_shipped(PACKAGE):
+    if all(map(is_shipped, (PACKAGE, *_other_packages()) if rest else (PACKAGE,))):
         return 0.0
     watch.always = True
     gc.disable()  # compiling makes millions of objects that live on: looking through them again and again takes a tenth of the time
@@ -49,11 +52,35 @@ def warm_up_with_progress(*, masses: bool) -> float:
 
         # the kernels are compiled in the calling thread: in another one, the memory allocator makes it take a third longer
         warm_up(lambda: _wait_for(helper), masses=masses)
+        if rest:
+            warm_up_rest()
         _mark_warm()
     finally:
         gc.enable()
         watch.finish()
     return time.monotonic() - began
+
+
+def _other_packages() -> tuple[Package, ...]:
+    """The packages of kernels beside the engine."""
+    from botyard.navigation.kernels.jit import PACKAGE as NAVIGATION
+    from botyard.pictures.kernels.jit import PACKAGE as PICTURES
+    from botyard.traffic.kernels.jit import PACKAGE as TRAFFIC
+
+    return NAVIGATION, PICTURES, TRAFFIC
+
+
+def warm_up_rest() -> None:
+    """Call each kernel that `botyard.sim.warmup.warm_up` does not call."""
+    from botyard.navigation.warmup import warm_up as warm_up_navigation
+    from botyard.pictures.warmup import warm_up as warm_up_pictures
+    from botyard.sim.warmup import warm_up_worlds
+    from botyard.traffic.compare import compile_kernels
+
+    warm_up_worlds()
+    warm_up_navigation()
+    warm_up_pictures()
+    compile_kernels()
 
 
 def _start_helper() -> subprocess.Popen[bytes] | None:
@@ -130,6 +157,6 @@ def remove_old_caches() -> None:
 @click.command("warmup")
 def command() -> None:
     """Compile all kernels now, so that the first run starts at once (for containers and installers)."""
-    seconds = warm_up_with_progress(masses=True)
+    seconds = warm_up_with_progress(masses=True, rest=True)
     remove_old_caches()
     click.echo(f"kernels ready ({seconds:.1f} s)")
