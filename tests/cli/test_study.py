@@ -131,6 +131,35 @@ def test_ctrl_c_keeps_what_has_ended_and_leaves_no_process(plan: Path, capsys: p
     assert calls(plan) == 7
 
 
+@pytest.mark.skipif(os.name == "nt", reason="locks of folders are those of POSIX")
+def test_two_studies_do_not_write_into_one_folder(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (plan.parent / "slow").touch()
+    folder = Folder(plan.parent / "plan-results")
+    process = subprocess.Popen([*BOTYARD, "study", str(plan), "-n", "2"], stderr=subprocess.DEVNULL, cwd=plan.parent)
+    try:
+        wait(lambda: len(folder.rows()) == 3)
+        for option in ("--resume", "--force"):
+            line = [*BOTYARD, "study", str(plan), option]
+            second = subprocess.run(line, capture_output=True, text=True, cwd=plan.parent, timeout=PATIENCE)
+            assert (second.returncode, "plan-results: another study is writing there" in second.stderr) == (255, True)
+        assert len(folder.rows()) == 3
+        assert call("study", "check", str(plan), "--no-run", capsys=capsys)[0] == 0, "who only reads may"
+    finally:
+        process.kill()
+        process.wait()
+    (plan.parent / "slow").unlink()
+    assert call("study", str(plan), "--resume", capsys=capsys)[0] == 0
+
+
+def test_a_folder_in_which_nothing_is_written_is_not_left(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan.write_text(plan.read_text() + "files: [nowhere]\n")
+    assert call("study", str(plan), capsys=capsys)[0] == 255
+    assert not list(plan.parent.glob("plan-results"))
+    (plan.parent / "plan-results").write_text("mine")
+    code, _, err = call("study", str(plan), capsys=capsys)
+    assert (code, "results cannot be written" in err) == (255, True)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_workers_end_when_the_study_is_killed(plan: Path) -> None:
     (plan.parent / "slow").touch()

@@ -60,11 +60,11 @@ def _read(path: Path, max_read: tuple[str, ...]) -> Plan:
     return read_plan(path, Budget().raised(max_read))
 
 
-def _open(path: Path, output: Path | None, max_read: tuple[str, ...], *, anew: bool = False) -> Study:
+def _open(path: Path, output: Path | None, max_read: tuple[str, ...]) -> Study:
     from botyard.studies.study import Study, results_folder
 
     plan = _read(path, max_read)
-    return Study.open(plan, output or results_folder(plan), anew=anew)
+    return Study.open(plan, output or results_folder(plan))
 
 
 @command.command("run")
@@ -98,7 +98,19 @@ def run(
     """Carry out PLAN. Status 0: all of its runs are ok; 1: some are not."""
     if force and (resume or only):
         raise CommandLineError("--force begins anew: not together with --resume or --only")
-    study = _open(plan, output, max_read, anew=force)
+    from botyard.studies.rows import Folder
+    from botyard.studies.study import Study, results_folder
+
+    read = _read(plan, max_read)
+    folder = output or results_folder(read)
+    with Folder(folder).claimed():
+        return _carry_out(Study.open(read, folder, anew=force), workers, ray, resume, only, as_json)
+
+
+def _carry_out(
+    study: Study, workers: int | None, ray: str | None, resume: bool, only: str | None, as_json: bool
+) -> int:
+    """What is left of a study; the status."""
     if study.rows and not (resume or only):
         raise CommandLineError(
             f"{study.folder.path} holds {len(study.rows)} results: --resume goes on, --only failed repeats, --force begins anew"

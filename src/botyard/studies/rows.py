@@ -6,10 +6,13 @@ is read: that run is done again.
 
 from __future__ import annotations
 
+import errno
+import importlib
 import os
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -115,6 +118,34 @@ class Folder:
                     found[row.key] = row
         return found
 
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """While a study writes: no other one does, where the system can lock a folder (Linux, macOS).
+
+        The folder is made, and goes again if nothing is written into it.
+
+        Raises
+        ------
+        CommandLineError
+            Another study writes here, or the folder cannot be made.
+        """
+        try:
+            is_new = not self.path.exists()
+            self.path.mkdir(parents=True, exist_ok=True)
+            number = _locked(self.path)
+        except OSError as error:
+            if error.errno == errno.EWOULDBLOCK:
+                raise CommandLineError(f"{self.path}: another study is writing there") from None
+            raise CommandLineError(f"{self.path}: results cannot be written: {error.strerror}") from None
+        try:
+            yield
+        finally:
+            if is_new:
+                with suppress(OSError):  # it holds something
+                    self.path.rmdir()
+            if number is not None:
+                os.close(number)
+
     def clear(self) -> None:
         """Delete the files of rows, logs and recordings; only such as have our names."""
         for name in (PARTS, LOGS, RECORDINGS):
@@ -133,6 +164,23 @@ class Folder:
         if not self.parts:
             for name in TABLES:
                 check_replaceable(self.path / name)
+
+
+def _locked(folder: Path) -> int | None:
+    """Lock a folder until the file of this number is closed, or the process ends. None: it cannot be locked. OSError: it is."""
+    try:
+        fcntl = importlib.import_module("fcntl")
+    except ImportError:
+        return None
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(number)
+        if error.errno in (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.EBADF):  # file systems without locks
+            return None
+        raise
+    return number
 
 
 def read_rows(path: Path) -> Iterable[Row]:
