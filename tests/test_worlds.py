@@ -442,6 +442,53 @@ def test_a_reset_that_fails_has_begun_nothing() -> None:
         worlds.state[:] = before
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_resets_at_given_poses_do_what_other_resets_do(threads: int) -> None:
+    """They take a shorter way; a list in place of an array takes the usual one."""
+    starts = np.random.default_rng(1).uniform((1.0, 1.0, -4.0), (6.0, 5.0, 4.0), (3, 2, 3))
+
+    def worlds() -> Worlds:
+        made = Worlds(ROOMS[0], ["p3dx", "seekur"], 5, seeds=3, threads=threads)
+        made.command[:] = 0.3
+        made.step(3)
+        made.sample_free()
+        return made
+
+    short, usual = worlds(), worlds()
+    for chosen in ([3, 0, 4], [False, True, True, False, True]):
+        short.reset(chosen, poses=starts)
+        usual.reset(chosen, poses=starts.tolist())
+        assert short.state.tobytes() == usual.state.tobytes()
+        assert np.array_equal(short.sample_free(), usual.sample_free())
+        short.step()
+        usual.step()
+    before = short.state.copy()
+    for wrong in (math.nan, math.inf, -2e7):
+        for axis in range(3 if abs(wrong) != 2e7 else 2):
+            poses = starts[:1].copy()
+            poses[0, 1, axis] = wrong
+            with pytest.raises(ArgumentError, match="poses: expected finite numbers"):
+                short.reset([2], poses=poses)
+    assert short.state.tobytes() == before.tobytes()
+    short.param("max_speed")[2] = math.nan
+    with pytest.raises(ArgumentError, match="world 2: a limit"):
+        short.reset([2], poses=starts[:1])
+    short.close()
+    with pytest.raises(NotNowError):
+        short.reset([2], poses=starts[:1])
+
+
+def test_a_state_with_another_map_than_the_only_one_stops_its_world() -> None:
+    worlds = Worlds(ROOMS[0], "p3dx", 3)
+    worlds._batch.state.all("counts")[1, 2] = 7
+    with pytest.raises(ArgumentError, match="world 1: its state has another map"):
+        worlds.step()
+    assert worlds.tick.tolist() == [1, 0, 1]
+    worlds.reset([1])
+    worlds.step()
+    assert worlds.map_id.tolist() == [0, 0, 0]
+
+
 def test_free_space_is_kept_for_few_clearances() -> None:
     worlds = Worlds(ROOMS[0], "p3dx", 2)
     sim = botyard.Simulation(ROOMS[0])

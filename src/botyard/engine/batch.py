@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.elementary import cosine_sine
+from botyard.engine.kernels.fetch import MIN_BEAMS, fetch_cells, fetch_walls
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel, rows_kernel
 from botyard.engine.kernels.lateness import (
     Lateness,
@@ -43,8 +44,10 @@ PLACE_STREAM = 1 << 32
 """Body number of places in the random streams."""
 MAX_TRIES = 200
 """Places that are tried for a robot among the others of its world."""
-STEPS, BEGINS, BOXES = 0, 1, 2
-"""Indices in `Own.task`: how many steps are asked for; 1: an episode begins, without a step; so many bodies, the first, are boxes."""
+STEPS, BEGINS, BOXES, FAILED, ONLY_MAP, FETCHES = range(6)
+"""Indices in `Own.task`: how many steps are asked for; 1: an episode begins, without a step, 2: and it is the next one of the world,
+in map 0; so many bodies, the first, are boxes; 1: a world has a `Fault`, written by each that has one; 1: map 0 is the only one;
+1: there are more maps than the processor's caches hold."""
 MAX_COORDINATE = 1e7
 """Greatest coordinate of a body, m, as in `botyard.engine.commands`: beyond it kernels cannot number cells."""
 MAX_SPEED = 1e3
@@ -81,6 +84,7 @@ class Fault(IntEnum):
     ROOM = 6
     CONTACTS = 7
     LATENCY = 8
+    MAP = 9
 
 
 class Own(NamedTuple):
@@ -108,8 +112,8 @@ class Own(NamedTuple):
         Map for which distances between bodies and walls are known.
     fault : (1,) int64
         `Fault`.
-    task : (3,) int64
-        What is to be done, see `STEPS`, `BEGINS` and `BOXES`; the same for all worlds.
+    task : (6,) int64
+        What is to be done, see `STEPS` … `FETCHES`; the same for all worlds.
     step : (1,) float64
         Simulated time of a step, s; the same for all worlds.
     """
@@ -295,6 +299,19 @@ def note_contacts(state: State, bins: Bins, own: Own) -> None:
 
 
 @merged_kernel
+def fetch(state: State, grid: Grid, fans: Fans, own: Own, filled: int) -> None:
+    """Begin to load what sensors will read of the grid: the cells, then, with `filled` 1, the walls in them. See `FETCHES`."""
+    for n in range(own.devices.shape[0] if own.task[FETCHES] == 1 else 0):
+        first, row = fans.first[fans.kind[own.devices[n]]], fans.row[own.devices[n]]
+        if fans.beam_first[first + 1] - fans.beam_first[first] >= MIN_BEAMS:
+            x, y, reach = state.pose[row, 0], state.pose[row, 1], fans.r_max[first]
+            if filled == 1:
+                fetch_walls(grid, x, y, reach)
+            else:
+                fetch_cells(grid, x, y, reach)
+
+
+@merged_kernel
 def sense(world: World, fans: Fans, beams: Beams, own: Own) -> None:
     """Measure with all devices."""
     for b in range(fans.r_max.shape[0]):  # a workspace: limits of ranges may have been written
@@ -357,6 +374,14 @@ def push(
 
 
 @merged_kernel
+def count_episode(own: Own) -> None:
+    """Let the episode that begins be the next one of its world, if `Own.task` says so."""
+    if own.task[BEGINS] == 2:
+        own.counts[EPISODE] += 1
+        own.counts[MAP] = own.counts[SAMPLES] = 0
+
+
+@merged_kernel
 def begin_steps(bodies: Bodies, own: Own, begins: bool) -> None:
     """Forget what was known of another map, and contacts of the last steps."""
     if begins or own.known[0] != own.counts[MAP]:
@@ -376,14 +401,19 @@ def advance_world(
     `state`, `bodies`, `bins`, `own`, `late`, and limits and errors of `fans` are the world's own; `grid`, `beams` and workspaces its
     thread's. Steps are those of `botyard.engine.step`. A world with a `Fault` stays as it is.
     """
-    begins, dt = own.task[BEGINS] == 1, own.step[0]
+    begins, dt = own.task[BEGINS] >= 1, own.step[0]
     if begins:  # first, as it puts right what is wrong with poses and velocities
+        count_episode(own)
         begin_episode(state, bodies, bins, own)
         drop_all(late)
     own.fault[0] = fault_of(state, bodies.wheels, fans, late, dt, False)
+    if own.task[ONLY_MAP] == 1 and own.counts[MAP] != 0:
+        own.fault[0] = 9
     if own.fault[0] != 0:
+        own.task[FAILED] = 1
         return
     world = World(state, bodies, bins, grid)
+    fetch(state, grid, fans, own, 0)
     begin_steps(bodies, own, begins)
     steps, is_late = 1 if begins else own.task[STEPS], has_late_readings(late)
     for k in range(-1 if not begins and lacks_readings(late) else 0, max(steps, 1)):
@@ -394,6 +424,8 @@ def advance_world(
             if not begins:
                 own.counts[TICK] += 1
                 note_contacts(state, bins, own)
+        if k >= steps - 1:
+            fetch(state, grid, fans, own, 1)
         if k < 0 or is_late or k >= steps - 1:  # of late readings, what is measured now can be had later
             measure(world, fans, beams, own, late, k < 0)
     publish(own)
@@ -424,17 +456,22 @@ def advance_masses(
 
     A kernel of its own: to hand over the arrays of masses takes a fifth of a step without them.
     """
-    begins, dt = own.task[BEGINS] == 1, own.step[0]
+    begins, dt = own.task[BEGINS] >= 1, own.step[0]
     if begins:
+        count_episode(own)
         begin_episode(state, bodies, bins, own)
         begin_masses(masses)
         drop_all(late)
     own.fault[0] = fault_of(state, bodies.wheels, fans, late, dt, True)
     if own.fault[0] == 0:
         own.fault[0] = fault_of_masses(state, shapes, masses)
+    if own.task[ONLY_MAP] == 1 and own.counts[MAP] != 0:
+        own.fault[0] = 9
     if own.fault[0] != 0:
+        own.task[FAILED] = 1
         return
     world = World(state, bodies, bins, grid)
+    fetch(state, grid, fans, own, 0)
     copy_bytes(masses.row, room.row)
     begin_steps(bodies, own, begins)
     steps, is_late = 1 if begins else own.task[STEPS], has_late_readings(late)
@@ -444,11 +481,13 @@ def advance_masses(
                 take_commands(state, late, k == 0, own.seeds[1], own.counts[TICK], dt)
             if not advance_step(world, own, walls, shapes, masses, room, dt, begins):
                 copy_bytes(room.row, masses.row)
-                own.fault[0], own.known[0] = 7, -1
+                own.fault[0], own.known[0], own.task[FAILED] = 7, -1, 1
                 return
             if not begins:
                 own.counts[TICK] += 1
                 note_contacts(state, bins, own)
+        if k >= steps - 1:
+            fetch(state, grid, fans, own, 1)
         if k < 0 or is_late or k >= steps - 1:  # of late readings, what is measured now can be had later
             measure(world, fans, beams, own, late, k < 0)
     publish(own)
@@ -467,7 +506,7 @@ class Spaces(NamedTuple):
         Robot j has the runs first[j] … first[j + 1] − 1.
     begin : (k,) int32
         Number of the first cell of each run; cells are numbered row after row.
-    before : (k,) int64
+    before : (k,) int32
         Number of cells in the robot's runs before each one.
     cells : (m,) int64
         Number of cells of each robot; not 0.
@@ -479,7 +518,7 @@ class Spaces(NamedTuple):
     columns: I8
     first: I8
     begin: I4
-    before: I8
+    before: I4
     cells: I8
     radius: F8
 
@@ -584,7 +623,10 @@ __all__ = [
     "BEGINS",
     "BOXES",
     "EPISODE",
+    "FAILED",
+    "FETCHES",
     "MAP",
+    "ONLY_MAP",
     "SAMPLES",
     "STEPS",
     "TICK",

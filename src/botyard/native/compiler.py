@@ -23,10 +23,12 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, event, types
 from numba.core.compiler_lock import global_compiler_lock
+from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from botyard.compiling import Watch, watch
 from botyard.native.cache import cache_of
+from botyard.native.hints import prefetch
 from botyard.native.kinds import ArrayKind, Kind, PackKind, ScalarKind
 from botyard.native.packages import Function, as_kernel
 
@@ -34,9 +36,12 @@ _numba: Any = numba
 _types: Any = types
 _ir: Any = ir
 _arrayobj: Any = arrayobj
+_cgutils: Any = cgutils
 
 _SCALARS: Final = {"q": _types.int64, "Q": _types.uint64, "d": _types.float64, "?": _types.boolean}
+_INT32: Final = _ir.IntType(32)
 _INT64: Final = _ir.IntType(64)
+_BYTES: Final = _ir.IntType(8).as_pointer()
 
 
 class Listener(event.Listener):
@@ -66,6 +71,23 @@ LISTENER: Final = Listener(watch)
 event.register("numba:compile", LISTENER)  # type: ignore[no-untyped-call]
 
 
+@intrinsic
+def _prefetch(_: Any, array: Any, row: Any) -> Any:
+    """`prefetch` as LLVM's instruction (Language Reference, llvm.prefetch): a read, into all caches, of data."""
+
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        where = context.make_array(signature.args[0])(context, builder, given[0])
+        distance = _cgutils.unpack_tuple(builder, where.strides)[0]
+        begin = builder.bitcast(where.data, _BYTES)
+        number = context.cast(builder, given[1], signature.args[1], _types.int64)
+        takes = _ir.FunctionType(_ir.VoidType(), [_BYTES, _INT32, _INT32, _INT32])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", (_BYTES,), takes)
+        builder.call(hint, [builder.gep(begin, [builder.mul(number, distance)]), _INT32(0), _INT32(3), _INT32(1)])
+        return context.get_dummy_value()
+
+    return _types.void(array, row), code
+
+
 # -- dispatchers
 
 is_building = False
@@ -88,6 +110,9 @@ def _globals_of(module: str) -> dict[str, Any]:
     if names is None:
         names = _GLOBALS[module] = dict(vars(importlib.import_module(module)))
         for name, value in list(names.items()):
+            if value is prefetch:
+                names[name] = _prefetch
+                continue
             function = getattr(value, "function", value)  # of an entry
             if as_kernel(function) is None:
                 continue

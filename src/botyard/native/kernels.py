@@ -22,6 +22,7 @@ import ctypes
 import struct
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Final, Generic, TypeVar, get_type_hints
 
 import numpy as np
@@ -205,6 +206,8 @@ class RowTable:
     ----------
     words : (n, k) uint64 array
         The encoded arguments.
+    where : (int, int)
+        Their address, and how many a row has.
     kinds : tuple of Kind
         Their types.
     """
@@ -214,6 +217,7 @@ class RowTable:
         self.kinds = entry.kinds_of(arguments(0))
         self._form = struct.Struct("<" + format_of(self.kinds))
         self.words = np.zeros((count, self._form.size // WORD), np.uint64)
+        self.where = address_of(self.words), self._form.size // WORD
 
     def fill(self, first: int, end: int) -> None:
         """Encode the rows `first` … `end` − 1, whose arrays are equally far apart in memory from each row to the next."""
@@ -242,10 +246,20 @@ class RowsEntry(Entry[None]):
     """
 
     takes_rows = True
+    _native: Function | None = None
 
     def __call__(self, table: RowTable, numbers: NDArray[np.int64]) -> None:
         """Call the kernel for these rows of a table."""
         self._call(table, numbers)
+
+    def prepared(self, table: RowTable, numbers: NDArray[np.int64]) -> Callable[[], object]:
+        """A function that calls the kernel for the same rows each time, at less cost. Both arguments stay where they are in memory."""
+        self(table, numbers[:0])  # loads the code
+        if self._native is None:
+            return partial(self, table, numbers)
+        made = partial(self._native, _ROWS.pack(*table.where, address_of(numbers), len(numbers)))
+        vars(made)["kept"] = table, numbers
+        return made
 
     @property
     def signature(self) -> str:
@@ -281,15 +295,16 @@ class RowsEntry(Entry[None]):
 
     def _rows_as_machine_code(self, address: int) -> Function:
         native = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(address)  # ctypes releases the GIL during the call
-        pack = struct.Struct("<4Q").pack
+        self._native, pack = native, _ROWS.pack
 
         def call(table: RowTable, numbers: NDArray[np.int64]) -> None:
-            words = table.words
-            native(pack(address_of(words), words.shape[1], address_of(numbers), len(numbers)))
+            native(pack(*table.where, address_of(numbers), len(numbers)))
 
         return call
 
 
+_ROWS: Final = struct.Struct("<4Q")
+"""Arguments of a `RowsEntry`: address of the table, words of a row, address of the numbers of rows, and how many these are."""
 WORD: Final = 8
 """Bytes of a word."""
 _LOCK: Final = threading.RLock()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -18,6 +18,9 @@ from botyard.devices.ranging import Delay, Fan, fans_of, workspace
 from botyard.engine.batch import (
     BEGINS,
     BOXES,
+    FAILED,
+    FETCHES,
+    ONLY_MAP,
     STEPS,
     Masses,
     MassRoom,
@@ -33,7 +36,7 @@ from botyard.engine.build import BodySpec, build_bins
 from botyard.engine.dynamics import build_shapes
 from botyard.engine.kernels.lateness import Lateness
 from botyard.engine.kernels.raycast import Beams, Fans
-from botyard.engine.layout import F8, I8, U1, U8, Bins, Bodies, Grid, State
+from botyard.engine.layout import F8, I4, I8, U1, U8, Bins, Bodies, Grid, State
 from botyard.engine.masslayout import (
     MASS,
     Impulses,
@@ -53,6 +56,8 @@ from botyard.sim.freespace import MAX_SPACES
 from botyard.sim.recent import Recent
 from botyard.workers import Workers
 
+MAX_CACHED_MAPS: Final = 8
+"""With more maps a step finds the grid of the next world in no cache near the processor, see `botyard.engine.kernels.fetch`."""
 SENSOR: Final = ("r_min", "r_max", "r_noise", "a_noise", "missing")
 """Columns of `Fans` that each world has for itself."""
 ERRING_BODIES: Final = ("wheels",)
@@ -97,6 +102,8 @@ class Plan:
         How late readings of the range sensors can be had.
     late_steps : int or None
         Greatest latency with jitter of commands and readings, in steps; None: there is none.
+    has_one_map : bool
+        There is no other map than number 0.
     """
 
     state: State
@@ -108,6 +115,7 @@ class Plan:
     dtype: DTypeLike
     delays: Sequence[Delay]
     late_steps: int | None
+    has_one_map: bool
 
     def lateness(self) -> Lateness:
         """Commands and readings of a world that begins."""
@@ -146,6 +154,13 @@ class _Thread:
                 row=np.zeros(size if masses else 0, np.uint8),
             )
         )  # fmt: skip
+        self._near: I4 = np.zeros(0, np.int32)
+
+    def pack(self, grid: Grid) -> Pack[Grid]:
+        """A grid with a workspace of this thread, which grids share."""
+        if len(self._near) < len(grid.seg):
+            self._near = np.zeros(len(grid.seg), np.int32)
+        return Pack(grid._replace(near=self._near))
 
 
 def _number_of_masses(shapes: MassShapes) -> int:
@@ -264,8 +279,9 @@ class Batch:
             ],
         )
         self._step = np.array([dt])
-        self._task: I8 = np.zeros(3, np.int64)
-        self._task[BOXES] = plan.boxes
+        self._task: I8 = np.zeros(6, np.int64)
+        self._asked = memoryview(cast(Any, self._task))  # its items cost a fifth of those of the array
+        self._asked[BOXES], self._asked[ONLY_MAP] = plan.boxes, int(plan.has_one_map)
         self._devices = np.arange(len(plan.fans))
         self._begin()
         bounds = np.linspace(0, count, min(threads, count) + 1).astype(np.int64).tolist()
@@ -353,15 +369,17 @@ class Batch:
         return self._addresses.missing(numbers)
 
     def add_grid(self, number: int, grid: Grid) -> None:
-        """Add the grid of a map, by the map's number. Threads get workspaces of their own for it."""
-        self._grids[number] = packs = [Pack(grid._replace(near=np.zeros_like(grid.near))) for _ in self.parts]
+        """Add the grid of a map, by the map's number."""
+        self._grids[number] = packs = [thread.pack(grid) for thread in self._threads]
         self._walls[number] = Pack(walls(grid))
         self._addresses.add(number, [*(pack.address for pack in packs), self._walls[number].address])
+        self._asked[FETCHES] = int(len(self._grids) > MAX_CACHED_MAPS)
         if self._table is None:
             self._grid_of[:] = number
             self._table = RowTable(self._entry, len(self._grid_of), self.arguments)
             for first, end in self.parts:
                 self._table.fill(first, end)
+            self._advance_all = self._entry.prepared(self._table, self._everyone[0])
             self._column = self._table.words[:, self._table.column(GRID_ARGUMENT)]
             if self.has_masses:
                 self._walls_column = self._table.words[:, self._table.column(WALLS_ARGUMENT)]
@@ -369,6 +387,7 @@ class Batch:
     def drop_grid(self, number: int) -> None:
         """Forget the grid and the free space of a map that no world is in."""
         del self._grids[number], self._walls[number]
+        self._asked[FETCHES] = int(len(self._grids) > MAX_CACHED_MAPS)
         self._addresses.drop(number)
         for drawing in self._drawings.values():
             drawing.packs.pop(number, None)
@@ -427,9 +446,9 @@ class Batch:
 
     # -- steps
 
-    def begin(self, chosen: I8 | None) -> None:
-        """Begin episodes of these worlds; None: of all."""
-        self._advance(chosen, 0, 1)
+    def begin(self, chosen: I8 | None, *, is_next: bool = False) -> None:
+        """Begin episodes of these worlds; None: of all. `is_next`: the next one of each, whose number is not written yet."""
+        self._advance(chosen, 0, 2 if is_next else 1)
 
     def step(self, count: int, chosen: I8 | None) -> None:
         """Advance these worlds by steps; None: all of them."""
@@ -437,11 +456,16 @@ class Batch:
 
     def _advance(self, chosen: I8 | None, count: int, begins: int) -> None:
         assert self._table is not None, "there is a map"
-        self._task[STEPS], self._task[BEGINS] = count, begins
+        asked = self._asked
+        asked[STEPS], asked[BEGINS], asked[FAILED] = count, begins, 0
+        if len(self.parts) == 1:
+            if chosen is None:
+                self._advance_all()
+            else:
+                self._entry(self._table, chosen)
+            return
         if chosen is None:
             parts: Sequence[NDArray[np.int64]] = self._everyone
-        elif len(self.parts) == 1:
-            parts = [chosen]
         else:
             ascending = np.sort(chosen)
             parts = np.split(ascending, np.searchsorted(ascending, self._bounds))
@@ -491,8 +515,28 @@ class Batch:
         else:
             self._workers.run(entry, [(table, part) for part in parts])
 
+    def rows(
+        self, entry: RowsEntry, arguments: Callable[[int, Callable[[str], NDArray[Any]]], tuple[Any, ...]]
+    ) -> Callable[[], object]:
+        """Prepare calls of a kernel for all worlds.
+
+        `arguments`: of a world, by its number and by a function that gives arrays of its state by their names, see `state`. Arrays of all
+        worlds are equally far apart in memory, and stay where they are.
+        """
+        state = self.state.of
+        table = RowTable(entry, len(self._grid_of), lambda i: arguments(i, lambda name: state(i, name)))
+        table.fill(0, len(self._grid_of))
+        if len(self.parts) == 1:
+            return entry.prepared(table, self._everyone[0])
+        return lambda: self._call(entry, table, self._everyone)
+
     def _grid(self, i: int) -> Pack[Grid]:
         return self._grids[int(self._grid_of[i])][int(self._thread_of[i])]
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a world could not be advanced by the last call of `begin` or `step`: see `faults`."""
+        return self._asked[FAILED] != 0
 
     def faults(self, chosen: I8 | None) -> I8:
         """`Fault` of these worlds in the last call."""

@@ -90,7 +90,7 @@ def spaces_of(
     ArgumentError
         There is no room for a robot.
     """
-    found: dict[float, tuple[FreeSpace, I4, I8]] = {}
+    found: dict[float, tuple[FreeSpace, I4, I4]] = {}
     for reach in {radius + clearance for radius in radii}:
         space = free_space(scene, grid, reach, begin)
         if not len(space.cells):
@@ -121,10 +121,10 @@ def _region(near: U1, ix: int, iy: int) -> NDArray[np.bool_]:
     return region
 
 
-def _runs(cells: I8) -> tuple[I4, I8]:
+def _runs(cells: I8) -> tuple[I4, I4]:
     """`Spaces.begin` and `Spaces.before` of cells, ascending. A run may go on in the next row."""
     before = np.flatnonzero(np.diff(cells, prepend=-2) != 1)
-    return cells[before].astype(np.int32), before
+    return cells[before].astype(np.int32), before.astype(np.int32)
 
 
 def checked_clearance(value: object) -> float:

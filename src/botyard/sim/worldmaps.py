@@ -170,7 +170,8 @@ class Maps:
                 "the same boxes, at any poses"
             )
         starts = [*(box.pose for box in scene.boxes), *(sim.add_robot(spec).start for spec in self._robots)]
-        return Map(scene, sim.engine.grid, boxes, np.array(starts, np.float64).reshape(-1, 3))
+        grid = sim.engine.grid._replace(near=np.zeros(0, np.int32))  # threads have that workspace once for all maps
+        return Map(scene, grid, boxes, np.array(starts, np.float64).reshape(-1, 3))
 
 
 def _silent(text: str) -> None:

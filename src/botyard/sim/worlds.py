@@ -15,6 +15,7 @@ Each world is what a `Simulation` of its seed is, bit for bit. There is no Pytho
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Self, TypedDict, Unpack
@@ -57,6 +58,8 @@ from botyard.sim.worldmaps import Maps, Scenes
 MAX_WORLDS: Final = 1_000_000
 FREE_CLEARANCE_M: Final = 0.1
 """Clearance of starts at free places, m."""
+FEW_NUMBERS: Final = 24
+"""So many numbers are compared one by one."""
 MAX_STEPS: Final = 1_000_000_000
 """Steps in one call."""
 Models = str | Path | RobotSpec | Sequence[str | Path | RobotSpec]
@@ -70,6 +73,7 @@ FAULTS: Final = {
     Fault.KIND: "its state is not one of these worlds",
     Fault.CONTACTS: "its bodies with mass touch others and walls in more places than there is room for; a Simulation makes room",
     Fault.LATENCY: "a latency is not finite, negative or beyond max_latency, a jitter is above its latency, or a scale is too large",
+    Fault.MAP: "its state has another map, and these worlds have only one",
 }
 PARAMETERS: Final = {
     "max_speed": "max_vel",
@@ -227,13 +231,16 @@ class Worlds(Handle):
             dtype=kind,
             delays=[_delay_of(specs[fan.row - len(self.box_names)], sensor) for sensor, fan in self._fans],
             late_steps=_late_steps(specs, max_latency, first.dt),
+            has_one_map=self._maps.count == 1,
         )
         self._radii = bodies.radius.tolist()
-        self._is_closed = False
+        self._is_closed = self._has_maps = False
         self._batch = Batch(plan, n, first.dt, threads)
         self._adopt()
         self._usual = self._erring(self._batch.state, 0)
         """Parameters of the models, of each robot."""
+        self._rows = self._batch.rows
+        """Prepares calls of kernels for all worlds: for tasks."""
         self._log: EpisodeLog | None = None
         self._seeds[:] = own_seeds
         everyone = np.arange(n)
@@ -359,7 +366,8 @@ class Worlds(Handle):
         self._batch.step(k, chosen)
         if self._log is not None:
             self._log.after(chosen)
-        self._check(chosen)
+        if self._batch.has_failed:
+            self._check(chosen)
 
     def reset(
         self,
@@ -392,9 +400,9 @@ class Worlds(Handle):
             An argument is out of its range or of another shape, or there is no room. Nothing has begun then.
         """
         chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
-        if not len(chosen):
-            return
         k = len(chosen)
+        if not k or (seeds is None and map_id is None and box_poses is None and self._restarted(chosen, poses)):
+            return
         is_free = isinstance(poses, str) and poses == "free"
         numbers = self._seeds[chosen] if seeds is None else _seeds(seeds, k)
         episodes = self._episodes[chosen] + 1 if seeds is None else np.zeros(k, np.int64)
@@ -411,6 +419,26 @@ class Worlds(Handle):
             self._seeds[chosen], self._episodes[chosen], self._map_ids[chosen], self._samples[chosen] = before
             raise
         self._begin(chosen, starts)
+
+    def _restarted(self, chosen: I8, poses: object) -> bool:
+        """`reset` for the usual case, by fewer calls: the next episodes of worlds in the only map, at given poses. False: it is another."""
+        if (
+            self._log is not None
+            or not self._has_maps
+            or self._maps.count != 1
+            or self.box_names
+            or type(poses) is not np.ndarray
+            or poses.dtype.char != "d"
+            or poses.shape != (len(chosen), len(self._specs), 3)
+            or self._is_closed
+            or not are_poses(poses)
+        ):
+            return False
+        self._starts[chosen] = poses
+        self._batch.begin(chosen, is_next=True)
+        if self._batch.has_failed:
+            self._check(chosen)
+        return True
 
     def _starts_of_episodes(
         self, chosen: I8, poses: F8 | None, boxes: F8 | None, maps: I8 | None, *, is_free: bool
@@ -442,7 +470,8 @@ class Worlds(Handle):
         """Begin episodes at these poses."""
         self._starts[chosen] = poses
         self._batch.begin(chosen)
-        self._check(chosen)
+        if self._batch.has_failed:
+            self._check(chosen)
         if self._log is not None:
             self._log.begin(chosen)
         if self._maps.count != 1:
@@ -453,7 +482,7 @@ class Worlds(Handle):
         """Put worlds into the maps whose numbers they have. NotNowError: all is closed."""
         if self._is_closed:
             raise NotNowError("these worlds are closed; world(i) gives a simulation that goes on")
-        if self._batch.is_in(self._map_ids):
+        if self._has_maps if self._maps.count == 1 else self._batch.is_in(self._map_ids):
             return
         for number in self._batch.missing(self._map_ids):
             if number < 0 or (self._maps.count is not None and number >= self._maps.count):
@@ -462,6 +491,7 @@ class Worlds(Handle):
         for number in self._maps.spare(self._map_ids):
             self._batch.drop_grid(number)
         self._batch.use_grids(self._map_ids)
+        self._has_maps = True
 
     def _chosen(self, mask: ArrayLike) -> I8:
         """Numbers of the worlds that a mask says; those that it names, in their order."""
@@ -470,7 +500,7 @@ class Worlds(Handle):
         except ValueError:  # rows of different lengths
             given = np.zeros(())
         if given.dtype == np.bool_ and given.shape == (len(self),):
-            return np.flatnonzero(given)
+            return given.nonzero()[0]
         if not given.size and given.ndim == 1:
             return np.zeros(0, np.int64)
         if given.dtype.kind in "iu" and given.ndim == 1:
@@ -906,9 +936,19 @@ def _given(poses: ArrayLike | Starts | None, what: str, seeds: U8, episodes: I8,
     if poses is None:
         return None
     given: F8 = _array(poses, what, np.float64, (len(seeds), count, 3))
-    if not (np.isfinite(given).all() and (np.abs(given[..., :2]) <= MAX_COORDINATE).all()):
+    if not are_poses(given):
         raise ArgumentError(f"{what}: expected finite numbers, and places within ±{MAX_COORDINATE:g} m")
     return given
+
+
+def are_poses(poses: F8) -> bool:
+    """Whether all poses, (…, 3), are finite, and their places within `MAX_COORDINATE`."""
+    if poses.size <= FEW_NUMBERS:  # in less time than a call of NumPy
+        for x, y, th in poses.reshape(-1, 3).tolist():
+            if not (abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and math.isfinite(th)):
+                return False
+        return True
+    return bool(np.isfinite(poses).all() and (np.abs(poses[..., :2]) <= MAX_COORDINATE).all())
 
 
 def _kind_of(dtype: DTypeLike) -> np.dtype[Any]:
