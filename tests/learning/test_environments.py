@@ -118,7 +118,7 @@ def test_what_navigate_rewards() -> None:
     one.reset(seed=3)
     one.worlds.reset(poses=[[1.0, 2.0, 0.0]])
     one.task.goals[:] = (5.0, 2.0)  # type: ignore[attr-defined]
-    one.task._look(one.worlds)  # type: ignore[attr-defined]
+    one.task._measure()  # type: ignore[attr-defined]
     total, terminated, info = 0.0, False, {}
     while not terminated:
         observed, reward, terminated, truncated, info = one.step(np.array([1.0, 0.0]))

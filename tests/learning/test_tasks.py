@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from botyard.learning import Environment, VectorEnvironment
+from botyard.learning import Environment, Navigate, VectorEnvironment
 from botyard.learning.catalog import TASKS
 
 F8 = NDArray[Any]
@@ -245,3 +245,39 @@ def test_many_worlds_are_gymnasiums_own_vector_of_single_ones(name: str, mode: A
     assert alone >= 2, "worlds begin again while others go on"
     many.close()
     plain.close()
+
+
+def test_what_navigate_observes_and_rewards_is_what_its_description_says() -> None:
+    """Plain twin of its kernels, by NumPy; goals far away, reached, and where the robot stands; other rules while it runs."""
+    task = Navigate(rays=33, maps=3, max_steps=9)
+    envs = VectorEnvironment(task, 6, autoreset_mode="Disabled")
+    envs.reset(seed=4)
+    task.goals[3] = envs.worlds.pose[3, 0, :2] + (0.3, 0.1)
+    task.goals[4] = envs.worlds.pose[4, 0, :2]
+    dice = np.random.default_rng(2)
+    far = None
+    ends = set()
+    for k in range(12):
+        task.goal_m = 0.5 if k < 8 else 0.6
+        seen, rewards, terminated, truncated, infos = envs.step(dice.uniform(-1, 1, (6, 2)).astype(np.float32))
+        w = envs.worlds
+        x, y = (task.goals - w.pose[:, 0, :2]).T
+        before, far = far, np.sqrt(x * x + y * y)
+        hit, there = w.contact[:, 0] != 0, far < task.goal_m
+        if before is not None:
+            wanted = before - far + 5.0 * there - 5.0 * (hit & ~there) - 0.01
+            assert rewards.tobytes() == wanted.tobytes()
+        assert np.array_equal(terminated, hit | there)
+        assert np.array_equal(truncated, ~(hit | there) & (w.tick >= 9))
+        assert np.array_equal(infos["distance"], far) and np.array_equal(infos["success"], there)
+        assert np.array_equal(seen[:, :33], np.minimum(w.ranges[:, 0] / np.float32(task._range), 1))
+        assert np.array_equal(seen[:, 33], np.minimum(far / 10.0, 1.0).astype(np.float32))
+        c, s = np.cos(w.pose[:, 0, 2]), np.sin(w.pose[:, 0, 2])
+        away = np.maximum(far, 1e-9)
+        bearing = np.stack([(c * x + s * y) / away, (c * y - s * x) / away], axis=1)
+        assert np.abs(seen[:, 34:36] - bearing).max() < 1e-6
+        assert np.array_equal(seen[:, 36:], (w.vel[:, 0, ::2] / task._drive.speed).astype(np.float32))
+        ends |= set(zip(terminated.tolist(), truncated.tolist(), strict=True))
+        if k == 4:
+            w.param("max_speed")[:] *= 3.0
+    assert ends == {(False, False), (True, False), (False, True)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import cycle
 from typing import Any, Final
 
@@ -44,6 +45,7 @@ class TaskBatch:
         self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         low, high = task.action_bounds(self.worlds)
         self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
+        self._bounds = self.action_space.low, self.action_space.high
         self._copy = copy
         sets = 1 if copy else 2
         self._sets = cycle([self._arrays(n) for _ in range(sets)])
@@ -83,9 +85,10 @@ class TaskBatch:
         wanted = (len(self.worlds), *self.action_space.shape)
         if given.shape != wanted:
             raise ArgumentError(f"actions: expected an array of shape {wanted}, found one of shape {given.shape}")
-        if not np.isfinite(given).all():
+        if not math.isfinite(given.sum()) and not np.isfinite(given).all():  # a sum may be too large for its type
             raise ArgumentError("actions: expected finite numbers")
-        self.task.act(self.worlds, np.clip(given, self.action_space.low, self.action_space.high))
+        low, high = self._bounds
+        self.task.act(self.worlds, np.minimum(np.maximum(given, low), high))
 
     def _check_owner(self) -> None:
         """Two environments with one task would write into the same goals."""

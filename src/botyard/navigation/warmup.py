@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from botyard.native.kernels import RowsEntry, RowTable
 from botyard.navigation import crowds, local
+from botyard.navigation.kernels.goals import Judged, distance_of_goal, judge_goal, observe_goal
 
 
 def warm_up() -> None:
@@ -17,3 +21,25 @@ def warm_up() -> None:
     local.dynamic_window(place, row, row, dt=0.1, radius=0.3, max_v=1.0, max_w=1.0)
     local.vector_field_histogram(place, one, one, local.Histograms(1), radius=0.3)
     local.pure_pursuit(np.ones((1, 2, 2)), np.zeros((1, 3)), one, np.zeros(1))
+    pose, ranges, far, byte = np.zeros((1, 3)), np.ones((1, 1), np.float32), np.zeros(1), np.zeros(1, np.uint8)
+    goal, four = np.zeros(2), np.ones(4)
+    _call(distance_of_goal, pose, goal, far)
+    _call(observe_goal, pose, pose, ranges, goal, far, four, np.zeros(6, np.float32))
+    _call(
+        judge_goal,
+        pose,
+        goal,
+        np.zeros(1, np.int64),
+        far,
+        far.copy(),
+        byte,
+        four,
+        Judged(far.copy(), byte.copy(), byte.copy()),
+    )
+
+
+def _call(entry: RowsEntry, *row: Any) -> None:
+    """Call a kernel for one row of arguments."""
+    table = RowTable(entry, 1, lambda _: row)
+    table.fill(0, 1)
+    entry(table, np.zeros(1, np.int64))

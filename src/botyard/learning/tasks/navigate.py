@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard import arguments
+from botyard.engine.batch import TICK
+from botyard.engine.layout import U1
 from botyard.errors import ArgumentError
 from botyard.learning.tasks.base import B1, F4, F8, I8, EpisodeDraws, Task
-from botyard.learning.tasks.geometry import between, distances
+from botyard.learning.tasks.geometry import distances
 from botyard.learning.tasks.robots import Driving, clutter, lidar_robot
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
+from botyard.navigation.kernels.goals import Judged, distance_of_goal, judge_goal, observe_goal
 from botyard.sim.worldmaps import Scenes
 from botyard.sim.worlds import Worlds
 
@@ -94,11 +97,44 @@ class Navigate(Task):
         return -np.ones(2, np.float32), np.ones(2, np.float32)
 
     def begin(self, w: Worlds) -> None:
-        """Make the arrays of goals."""
-        n = len(w)
+        """Make the arrays of goals, and prepare the calls of kernels."""
+        n, rays = len(w), w.ranges.shape[2]
         self.goals: F8 = np.zeros((n, 2))
-        self._far: F8 = np.zeros(n)
-        self._before: F8 = np.zeros(n)
+        self._far: F8 = np.zeros((n, 1))
+        self._before: F8 = np.zeros((n, 1))
+        self._touches: U1 = np.zeros((n, 1), np.uint8)
+        self._seen: F4 = np.zeros((n, rays + 5), np.float32)
+        judged = self._judged = Judged(np.zeros((n, 1)), np.zeros((n, 1), np.uint8), np.zeros((n, 1), np.uint8))
+        self._rules = np.zeros(4)
+        units = np.array([self._range, self.FAR_M, *self._drive.speed])
+        robots = slice(len(w.box_names), None)  # rows of boxes are before those of robots
+        rows = w._rows
+        self._measure = rows(distance_of_goal, lambda i, of: (of("pose")[robots], self.goals[i], self._far[i]))
+        self._see = rows(
+            observe_goal,
+            lambda i, of: (
+                of("pose")[robots],
+                of("vel")[robots],
+                of("ranges"),
+                self.goals[i],
+                self._far[i],
+                units,
+                self._seen[i],
+            ),
+        )
+        self._judge = rows(
+            judge_goal,
+            lambda i, of: (
+                of("pose")[robots],
+                self.goals[i],
+                of("counts")[TICK : TICK + 1],
+                self._before[i],
+                self._far[i],
+                self._touches[i],
+                self._rules,
+                Judged._make(column[i] for column in judged),
+            ),
+        )
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
         """Choose goals."""
@@ -108,10 +144,7 @@ class Navigate(Task):
             if not len(near):
                 break
             self.goals[near] = w.sample_free(near)[:, 0, :2]
-        self._look(w)
-
-    def _look(self, w: Worlds) -> None:
-        self._far = distances(w.pose[:, 0], self.goals)
+        self._measure()
 
     def hit(self, w: Worlds) -> B1:
         """Whether the robot has touched something in the last step, (n,)."""
@@ -120,34 +153,29 @@ class Navigate(Task):
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
         """Take velocities."""
         self._drive(w.command[:, 0], actions)
-        self._before = self._far
+        self._before[:] = self._far
 
     def reward(self, w: Worlds, out: F8) -> None:
         """Progress, the goal, obstacles, the step."""
-        self._look(w)
-        hit = self.hit(w)
-        at_goal = self._far < self.goal_m
-        out[:] = (
-            self._before - self._far + self.GOAL_REWARD * at_goal - self.GOAL_REWARD * (hit & ~at_goal) - self.STEP_COST
-        )
+        self._touches[:, 0] = self.hit(w)
+        self._rules[:] = self.goal_m, self.GOAL_REWARD, self.STEP_COST, self.max_steps
+        self._judge()
+        out[:] = self._judged.reward[:, 0]
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
         """At the goal or at an obstacle; after `max_steps`."""
-        terminated[:] = self.hit(w) | (self._far < self.goal_m)
-        truncated[:] = ~terminated & (w.tick >= self.max_steps)
+        terminated[:] = self._judged.terminated[:, 0]
+        truncated[:] = self._judged.truncated[:, 0]
 
     def observe(self, w: Worlds, out: F4) -> None:
         """See the class."""
-        rays = w.ranges.shape[2]
-        np.divide(w.ranges[:, 0], np.float32(self._range), out=out[:, :rays])
-        np.minimum(out[:, :rays], 1.0, out=out[:, :rays])
-        out[:, rays] = np.minimum(self._far / self.FAR_M, 1.0)
-        out[:, rays + 1 : rays + 3] = between(w.pose[:, 0], self.goals) / np.maximum(self._far, 1e-9)[:, None]
-        self._drive.observe(w.vel[:, 0], out[:, rays + 3 :])
+        self._see()
+        out[:] = self._seen
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
         """``success``: whether it is at the goal; ``distance`` of the goal, m."""
-        return {"success": self._far < self.goal_m, "distance": self._far.copy()}
+        far = self._far[:, 0].copy()
+        return {"success": far < self.goal_m, "distance": far}
 
 
 __all__ = ["Navigate"]

@@ -77,17 +77,16 @@ class Driving:
             raise ArgumentError(
                 f"robot: expected one that drives and turns, found {spec.name}: at most {speed.x:g} m/s, {speed.a:g} rad/s"
             )
-        self._speed = np.array([speed.x, speed.a])
+        self.speed: F8 = np.array([speed.x, speed.a])
+        """Those velocities, m/s and rad/s."""
 
     def __call__(self, command: F8, actions: NDArray[Any]) -> None:
         """Write the commands, (…, 3), of actions, (…, 2)."""
-        command[..., 0] = actions[..., 0] * self._speed[0]
-        command[..., 2] = actions[..., 1] * self._speed[1]
+        np.multiply(actions, self.speed, out=command[..., ::2])
 
     def observe(self, vel: F8, out: F4) -> None:
         """Write velocities, (…, 3), as such shares, (…, 2)."""
-        out[..., 0] = vel[..., 0] / self._speed[0]
-        out[..., 1] = vel[..., 2] / self._speed[1]
+        np.divide(vel[..., ::2], self.speed, out=out)
 
 
 __all__ = ["WALKER_RADIUS_M", "Driving", "clutter", "lidar_robot", "plaza", "walker"]
