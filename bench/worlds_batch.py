@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from bench.common import memory
@@ -117,6 +118,74 @@ def ours(
     found["memory"] = memory() - before
     worlds.close()
     return found
+
+
+def by_hand(n: int, rays: int, *, own_maps: bool) -> dict[str, float]:
+    """Environment steps per CPU second of one `Simulation` that stands for `n` worlds: what there was before `Worlds`, as a reference.
+
+    Each robot has a square of its own, or all share one and see nothing of each other. The same observation and reward; blocked robots
+    go back, as there are no resets.
+    """
+    import numpy as np
+
+    import botyard
+    from botyard.model.obstacles import Returns
+    from botyard.model.scene import Scene
+
+    spec = disc(rays, bearing_noise=False)
+    columns = math.isqrt(n - 1) + 1
+    places = [(0.0, 0.0)] * n
+    if own_maps:
+        places = [((SIZE + 1.0) * (k % columns), (SIZE + 1.0) * (k // columns)) for k in range(n)]
+        walls = [np.array(World(0, 7 + k).walls) + np.array([x, y, x, y]) for k, (x, y) in enumerate(places)]
+    else:
+        spec = replace(spec, returns=Returns(obstacle=False, laser=0, sonar=False, blob=False))
+        walls = [np.array(World(0, 7).walls)]
+    sim = botyard.Simulation(Scene(segments=np.concatenate(walls)), seed=1)
+    draw = Single(rays)
+    for k, (x, y) in enumerate(places):
+        draw.walls = World(0, 7 + k * own_maps).walls
+        px, py, th = draw.free()
+        sim.add_robot(spec, pose=(px + x, py + y, th))
+    goals = np.array(places) + np.random.default_rng(2).uniform(1.0, SIZE - 1.0, (n, 2))
+    commands = np.random.default_rng(1).uniform((0.0, -1.0), (1.0, 1.0), (16, n, 2))
+    observed = np.zeros((n, rays + 5), np.float32)
+    far = np.zeros(n)
+
+    def step(k: int) -> None:
+        nonlocal far
+        hit, (v, w) = sim.fleet.stalled, commands[k % 16].T
+        sim.fleet.command(v=np.where(hit, -v, v), w=w)
+        sim.step()
+        pose, before = sim.fleet.poses, far
+        to_goal = goals - pose[:, :2]
+        far = np.sqrt(np.einsum("ij,ij->i", to_goal, to_goal))
+        reward = before - far - hit
+        observed[:, :rays] = sim.fleet.ranges("laser")
+        bearing = np.arctan2(to_goal[:, 1], to_goal[:, 0]) - pose[:, 2]
+        observed[:, rays], observed[:, rays + 1], observed[:, rays + 2] = far, np.cos(bearing), np.sin(bearing)
+        observed[:, rays + 3 :] = sim.fleet.velocities[:, ::2]
+        assert reward.shape == (n,)
+
+    return _measure(step, n) | {"memory": 0.0}
+
+
+def gymnasium_env() -> dict[str, float]:
+    """Environment steps per CPU second of one Gymnasium environment: `botyard.learning.Navigate` on the maps of this comparison."""
+    import numpy as np
+
+    from botyard.learning import Environment, Navigate
+
+    env = Environment(Navigate(robot=disc(181, bearing_noise=False), scenes=[scene(7 + k) for k in range(8)]))
+    env.reset(seed=1)
+    actions = list(np.random.default_rng(1).uniform((0.0, -0.5), (1.0, 0.5), (64, 2)).astype(np.float32))
+
+    def step(k: int) -> None:
+        _, _, terminated, truncated, _ = env.step(actions[k % 64])
+        if terminated or truncated:
+            env.reset()
+
+    return _measure(step, 1) | {"memory": 0.0}
 
 
 def resets(n: int = 1024) -> dict[str, float]:
@@ -355,7 +424,10 @@ ROWS = (
     ("32 rays", "ours(1024, 32)", 250e3, 350e3),
     ("16 rays", "ours(1024, 16)", 350e3, 450e3),
     ("no rays, no walls", "ours(1024, 0, walls=False)", 1e6, 1.6e6),
-    ("one world, 181 rays", "ours(1, 181)", 25e3, 35e3),
+    ("one world, 181 rays", "ours(1, 181)", None, None),
+    ("one Gymnasium environment, 181 rays", "gymnasium_env()", 25e3, 35e3),
+    ("by hand, a map each (elsewhere 58 k)", "by_hand(1024, 181, own_maps=True)", None, None),
+    ("by hand, one map (elsewhere 69 k)", "by_hand(1024, 181, own_maps=False)", None, None),
 )
 """Name, call, and the least and the wanted figure."""
 PEERS = (
@@ -375,7 +447,7 @@ def main() -> None:
             found[name] = row
             aims = "" if least is None or wanted is None else f"({least / 1e3:.0f} k, {wanted / 1e3:.0f} k)"
             print(
-                f"   {name:35} {row['cpu'] / 1e3:8.1f} k   {aims:20} {row['wall'] / 1e3:8.1f} k   {row['memory']:6.0f}",
+                f"   {name:37} {row['cpu'] / 1e3:8.1f} k   {aims:20} {row['wall'] / 1e3:8.1f} k   {row['memory']:6.0f}",
                 flush=True,
             )
     took = _apart(sys.executable, "resets()")
@@ -390,7 +462,7 @@ def main() -> None:
         row = _apart(str(PEERS_PYTHON), call)
         if row is not None and against in found:
             ratio = found[against]["cpu"] / row["cpu"]
-            print(f"   {name:35} {row['cpu'] / 1e3:8.2f} k   botyard ({against}): {ratio:.1f} x", flush=True)
+            print(f"   {name:37} {row['cpu'] / 1e3:8.2f} k   botyard ({against}): {ratio:.1f} x", flush=True)
 
 
-__all__ = ["main", "ours", "resets", "theirs", "vmas"]
+__all__ = ["by_hand", "gymnasium_env", "main", "ours", "resets", "theirs", "vmas"]
