@@ -136,6 +136,10 @@ class Navigate(Task):
             ),
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the calls of kernels, which are for the worlds of one environment: a copy gets its own by `begin`."""
+        return {name: value for name, value in vars(self).items() if name not in ("_measure", "_see", "_judge")}
+
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
         """Choose goals."""
         self.goals[mask] = w.sample_free(mask)[:, 0, :2]
