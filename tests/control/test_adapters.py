@@ -63,6 +63,8 @@ class Anything:
     """A message whose fields are all there."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == "rates":
+            return [1.0]
         return 1.0 if name in "xyzw" or name == "theta" else Anything()
 
     def __float__(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from playwright.sync_api import Browser, expect
 
 from botyard.control import StartRecording
 from botyard.recording import own
+from botyard.recording.reader import Message
 from tests.page.pages import PageObject, page
 from tests.page.serving import Served, served
 from tests.page.test_hands import world
-from tests.recording.test_recorder import again, read
+from tests.recording.test_recorder import again, read, said
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("browser")]
 
@@ -100,6 +102,66 @@ def test_the_last_minutes_are_kept_and_saved(browser: Browser, tmp_path: Path, m
         assert read(path)[0]
         one.button("Record").click()
         one.until("__sim.session.stats.recording === ''")
+
+
+def test_rates_are_chosen(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with served(world()) as simulator, page(browser, simulator.url) as one:
+        dialog = one.tab.get_by_role("dialog", name="Record the run")
+        one.button("Choose what is recorded").click()
+        dialog.get_by_role("radio", name="These topics").check()
+        dialog.get_by_role("textbox", name="Patterns of topics").fill("/ann/odom */odom, /tf /tf")
+        rates = dialog.get_by_role("group", name="Rates").get_by_role("spinbutton")
+        expect(rates).to_have_count(3)
+        dialog.get_by_role("spinbutton", name="Rate of /ann/odom").fill("-1")
+        expect(one.button("Start recording")).to_be_disabled()
+        dialog.get_by_role("spinbutton", name="Rate of /ann/odom").fill("0")
+        dialog.get_by_role("spinbutton", name="Rate of */odom").fill("5")
+        one.button("Start recording").click()
+        dialog.wait_for(state="detached")
+        recorded(simulator, one, tmp_path / "botyard.mcap")
+        messages = read(tmp_path / "botyard.mcap")[0]
+        # odometry is sampled after each step of 0.05 s, bob's five times a second, transforms three times as usual
+        assert steps(messages, "/ann/odom") == {50_000_000}
+        assert steps(messages, "/bob/odom") == {200_000_000}
+        assert min(steps(messages, "/tf")) >= 300_000_000
+
+        one.button("Choose what is recorded").click()
+        dialog.get_by_role("spinbutton", name="Rate", exact=True).fill("0")
+        one.button("Start recording").click()
+        dialog.wait_for(state="detached")
+        recorded(simulator, one, tmp_path / "botyard-2.mcap")
+        messages = read(tmp_path / "botyard-2.mcap")[0]
+        assert steps(messages, "/tf") == steps(messages, "/bob/odom") == {50_000_000}
+
+
+def steps(messages: list[Message], topic: str) -> set[int]:
+    """Times from each message of a topic to the next, ns, but for the first, which comes when the recording begins."""
+    times = [m.time for m in messages if m.channel.topic == topic][1:]
+    return {after - before for before, after in pairwise(times)}
+
+
+def test_what_is_kept_is_saved_when_a_robot_stalls(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with served(world()) as simulator, page(browser, simulator.url) as one:
+        dialog = one.tab.get_by_role("dialog", name="Record the run")
+        one.button("Choose what is recorded").click()
+        box = dialog.get_by_role("checkbox", name="Save them when a robot stalls")
+        expect(box).to_be_disabled()
+        dialog.get_by_role("radio", name="Keep the last").check()
+        box.check()
+        one.button("Start recording").click()
+        dialog.wait_for(state="detached")
+        one.until("__sim.session.stats.kept === 600")
+        ann = simulator.sim.robots["ann"]
+        simulator.do(lambda: (ann.command.set_pose(15.0, 3.0), ann.command(v=0.5)))  # against the wall
+        simulator.wait(lambda: (tmp_path / "botyard.mcap").exists())
+        one.button("Record").click()
+        one.until("__sim.session.stats.recording === ''")
+    messages, *_, reader = read(tmp_path / "botyard.mcap")
+    assert reader.is_complete and any(e["event"] == "stall" and e["robots"] == ["ann"] for e in said(messages))
 
 
 def test_the_choice_is_made_by_keys_and_wrong_patterns_are_told(

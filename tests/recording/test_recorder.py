@@ -31,7 +31,7 @@ from botyard.sim.journal import Entry, Restore, SubmitEach
 from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Simulation
 from tests.test_state import SCENE
-from tests.waiting import wait
+from tests.waiting import PATIENCE, wait
 
 ALL_STEPS = {"rate": 0.0}
 
@@ -293,6 +293,14 @@ def test_a_ring_is_saved_when_a_robot_stalls(tmp_path: Path) -> None:
     assert messages[-1].time / 1e8 >= stall["tick"] + 20
 
 
+def test_a_save_of_its_own_does_not_replace_what_was_saved(tmp_path: Path) -> None:
+    sim, path = world(1, read=False), tmp_path / "ring.mcap"
+    with sim.record(path, last=10.0) as ring:
+        assert ring.save(path).result(PATIENCE) == path
+        assert ring.save().result(PATIENCE) == tmp_path / "ring_2.mcap"
+        assert ring.save().result(PATIENCE) == tmp_path / "ring_3.mcap"
+
+
 def test_a_restored_state_begins_a_new_file(tmp_path: Path) -> None:
     sim = world()
     drive(sim, 10)
@@ -383,6 +391,8 @@ def test_wrong_arguments_are_said() -> None:
         ({"robots": [""]}, "robots: .* at least one character"),
         ({"rate": -1.0}, "rate"),
         ({"rate": {"*": math.nan}}, "rate"),
+        ({"rate": {"odom": 1.0}}, "rate: .*begin with a slash.*found 'odom'"),
+        ({"rate": {f"/{n}": 1.0 for n in range(1001)}}, "rate: expected at most 1000 patterns, found 1001"),
         ({"split": 0.0}, "split"),
         ({"last": 1.0, "split": 1.0}, "not split"),
         ({"on_stall": True}, "expected `last`"),

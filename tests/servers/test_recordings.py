@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +114,9 @@ def test_operations_begin_save_and_end_recordings(tmp_path: Path, monkeypatch: p
         running.do(StopRecording())
 
 
-def test_ros_begins_and_ends_recordings(tmp_path: Path) -> None:
+@contextmanager
+def served_to_ros() -> Iterator[tuple[Any, Callable[..., dict[str, Any]]]]:
+    """A served world, and a function that calls one of its services by rosbridge."""
     with serve(rosbridge=0) as running, connect("ws://{}:{}".format(*running.interfaces["rosbridge"])) as line:
 
         def call(name: str, /, **values: Any) -> dict[str, Any]:
@@ -119,6 +125,11 @@ def test_ros_begins_and_ends_recordings(tmp_path: Path) -> None:
             assert answer["id"] == name and answer["result"], answer
             return dict(answer["values"])
 
+        yield running, call
+
+
+def test_ros_begins_and_ends_recordings(tmp_path: Path) -> None:
+    with served_to_ros() as (running, call):
         assert call("stop_recording") == {"success": False, "message": "nothing is being recorded", "file": ""}
         begun = call("start_recording", name="ros", last=0.0)
         assert begun == {"success": True, "message": "", "file": str(tmp_path / "ros.mcap")}
@@ -132,6 +143,56 @@ def test_ros_begins_and_ends_recordings(tmp_path: Path) -> None:
         assert topics == {"/bob/odom", "/tf"}, topics
         assert not call("start_recording", name="long", last=0.0, topics=["x" * 201])["success"]
         assert not call("start_recording", name="many", last=0.0, robots=["x"] * 101)["success"]
+
+
+def test_ros_chooses_rates_by_topics(tmp_path: Path) -> None:
+    with served_to_ros() as (running, call):
+        begun = call("start_recording", topics=["*/odom", "/tf"], rate_topics=["/bob/*", "/tf"], rates=[0.0, 20.0])
+        running.step(50)
+        assert call("stop_recording") == begun and begun["success"]
+        counts = Counter(m.channel.topic for m in read(Path(begun["file"]))[0])
+        assert (counts["/bob/odom"], counts["/tf"], counts["/ann/odom"]) == (51, 11, 1), "the last as usual"
+        for wrong, text in (
+            ({"rate_topics": ["/tf"], "rates": []}, "one for each of 1 rate_topics, found 0"),
+            ({"rate_topics": ["/tf", "/tf"], "rates": [1.0, 2.0]}, "each pattern once"),
+            ({"rate_topics": ["/tf"], "rates": [-1.0]}, "rate: "),
+            ({"rate_topics": ["/tf"], "rates": [2e6]}, "rate: "),
+            ({"rate_topics": ["x" * 201], "rates": [1.0]}, "200"),
+            ({"rate_topics": [f"/{n}" for n in range(101)], "rates": [1.0] * 101}, "at most 100 patterns, found 101"),
+            ({"rate_topics": ["odom"], "rates": [1.0]}, "rate: .*begin with a slash.*found 'odom'"),
+            ({"on_stall": True}, "on_stall: expected `last`"),
+        ):
+            answer = call("start_recording", **wrong)
+            assert not answer["success"] and re.search(text, answer["message"]), (wrong, answer)
+        assert list(tmp_path.iterdir()) == [Path(begun["file"])]
+
+
+def test_what_ros_keeps_is_saved_when_a_robot_stalls_and_replaces_nothing(tmp_path: Path) -> None:
+    with served_to_ros() as (running, call):
+        call("start_recording", name="kept_2")
+        call("stop_recording")
+        assert call("start_recording", name="kept", last=60.0, on_stall=True)["success"]
+        asked = Path(call("save_recording")["file"])
+        assert asked == tmp_path / "kept.mcap"
+        before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        assert before.keys() == {asked, tmp_path / "kept_2.mcap"}
+        ann = running.sim.robots["ann"]
+        running.call(lambda: ann.command(v=1.0))  # against bob
+        for _ in range(100):
+            running.step(10)
+            if running.call(lambda: ann.stalled):
+                break
+        running.step(180)
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before, "two seconds later"
+        running.step(21)
+        assert call("stop_recording")["success"]
+        assert {path: path.read_bytes() for path in before} == before
+        (path,) = set(tmp_path.iterdir()) - before.keys()
+        assert path == tmp_path / "kept_3.mcap"
+        messages, *_, reader = read(path)
+        (stall,) = [event for event in said(messages) if event["event"] == "stall"]
+        assert reader.is_complete and "ann" in stall["robots"]
+        assert messages[-1].time >= (stall["tick"] + 200) * 10_000_000
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -201,6 +201,11 @@ def test_robots_that_come_and_go_change_the_schema(run: Served) -> None:
         ("start_recording", {"topics": ["/" * 201]}, "length <= 200"),
         ("start_recording", {"robots": [""]}, "length >= 1"),
         ("start_recording", {"robots": ["ann"] * 101}, "length <= 100"),
+        ("start_recording", {"rates": [["/tf", -1.0]]}, ">= 0.0"),
+        ("start_recording", {"rates": [["/tf", 2e6]]}, "<= 1000000.0"),
+        ("start_recording", {"rates": [["odom", 1.0]]}, "begin with a slash, such as */odom, found 'odom'"),
+        ("start_recording", {"rates": [["/tf", 1.0]] * 101}, "length <= 100"),
+        ("start_recording", {"on_stall": True}, "on_stall: expected `last`"),
     ],
 )
 def test_what_cannot_be_done_is_said(run: Served, kind: str, fields: dict[str, Any], words: str) -> None:

@@ -22,7 +22,7 @@ it("begins a recording when there is none, else ends it, and says where the file
   expect(busy.notices.said).toEqual(["recorded: /runs/botyard.mcap"]);
 });
 
-const usual: Choice = { topics: "usual", patterns: "/unused", robots: null, minutes: 0 };
+const usual: Choice = { topics: "usual", patterns: "/unused", robots: null, minutes: 0, onStall: true, rates: {} };
 
 it.each<[Partial<Choice>, object]>([
   [{}, {}],
@@ -30,6 +30,8 @@ it.each<[Partial<Choice>, object]>([
   [{ topics: "all" }, { topics: ["*"] }],
   [{ topics: "named", patterns: " */odom,/tf\n /ann/[bs]* " }, { topics: ["*/odom", "/tf", "/ann/[bs]*"] }],
   [{ robots: ["ann", "b*b [1]"] }, { robots: ["ann", "b[*]b [[]1]"] }],
+  [{ rates: { "*": 0, "/tf": 5 } }, { rates: [["*", 0]] }],
+  [{ topics: "named", patterns: "/tf */odom /tf", rates: { "*": 3, "*/odom": 5, "/tf": null } }, { topics: ["/tf", "*/odom", "/tf"], rates: [["*/odom", 5]] }],
 ])("asks for what is chosen: %j", async (choice, asked) => {
   const { simulator, notices, recording } = page("");
   simulator.answers.start_recording = "/runs/botyard.mcap";
@@ -41,9 +43,11 @@ it.each<[Partial<Choice>, object]>([
 it("keeps the last minutes in memory", async () => {
   const { simulator, notices, recording } = page("");
   simulator.answers.start_recording = "/runs/botyard.mcap";
-  expect(await recording.start({ ...usual, minutes: 2.5 })).toBe(true);
+  expect(await recording.start({ ...usual, minutes: 2.5, onStall: false })).toBe(true);
   expect(simulator.asked).toEqual([{ type: "start_recording", last: 150 }]);
-  expect(notices.said).toEqual(["keeping for /runs/botyard.mcap"]);
+  expect(await recording.start({ ...usual, minutes: 1 })).toBe(true);
+  expect(simulator.asked[1]).toEqual({ type: "start_recording", last: 60, on_stall: true });
+  expect(notices.said[0]).toBe("keeping for /runs/botyard.mcap");
 });
 
 it("tells when the simulator refuses a choice", async () => {
@@ -58,6 +62,13 @@ it("sees when nothing, or too much, is chosen", () => {
   expect(problem({})).toBe("");
   expect(problem({ topics: "usual", patterns: "" })).toBe("");
   expect([0.1, 1440, 1441, NaN].map((minutes) => problem({ minutes }))).toEqual(["", "", "expected 0 to 1440 minutes", "expected 0 to 1440 minutes"]);
+  expect([0, 1e6, -1, 2e6].map((rate) => problem({ rates: { "*": rate } }))).toEqual([
+    "",
+    "",
+    "expected rates of 0 to 1000000 a second",
+    "expected rates of 0 to 1000000 a second",
+  ]);
+  expect(problem({ topics: "named", rates: { "*": -1 } })).toBe("");
   expect(problem({ topics: "named", patterns: " , " })).toBe("no topics");
   expect(problem({ topics: "named", patterns: names(MOST_PATTERNS).join(" ") })).toBe("");
   expect(problem({ topics: "named", patterns: names(MOST_PATTERNS + 1).join(" ") })).toBe("101 patterns; at most 100");

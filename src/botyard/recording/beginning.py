@@ -29,8 +29,9 @@ def choose(
     on_stall: bool = False,
     overwrite: bool = False,
     patient: bool = True,
+    keep_files: bool = False,
 ) -> Choices:
-    """What is recorded, of the arguments of `Simulation.record`; `patient`: see `Choices`.
+    """What is recorded, of the arguments of `Simulation.record`; `patient`, `keep_files`: see `Choices`.
 
     Raises
     ------
@@ -59,6 +60,7 @@ def choose(
         on_stall=on_stall,
         overwrite=arguments.flag(overwrite, "overwrite"),
         patient=patient,
+        keep_files=keep_files,
     )
 
 
@@ -74,22 +76,26 @@ def _patterns(given: Sequence[str], what: str) -> tuple[str, ...]:
 
 
 def _topics(given: Sequence[str]) -> tuple[str, ...]:
-    patterns = _patterns(given, "topics")
-    for one in patterns:
-        if one[0] not in "/*?[":  # it would fit no topic, and nothing would be recorded
-            raise ArgumentError(
-                f"topics: expected patterns of topics, which begin with a slash, such as */odom, found {arguments.found(one)}"
-            )
-    return patterns
+    return tuple(_topic(one, "topics") for one in _patterns(given, "topics"))
+
+
+def _topic(pattern: str, what: str) -> str:
+    if pattern[:1] not in {"/", "*", "?", "["}:  # it would fit no topic, and have no effect
+        raise ArgumentError(
+            f"{what}: expected patterns of topics, which begin with a slash, such as */odom, found {arguments.found(pattern)}"
+        )
+    return pattern
 
 
 def _rates(rate: float | Mapping[str, float] | None) -> Mapping[str, float]:
     if rate is None:
         return RATES_HZ
+    if isinstance(rate, Mapping) and len(rate) > MAX_PATTERNS:
+        raise ArgumentError(f"rate: expected at most {MAX_PATTERNS} patterns, found {len(rate)}")
     found = dict[str, float]()
     for pattern, hertz in rate.items() if isinstance(rate, Mapping) else (("*", rate),):
-        arguments.instance(pattern, "rate", str)
-        found[pattern] = arguments.number(hertz, "rate", low=0.0, high=MAX_RATE_HZ, unit="Hz")
+        topic = _topic(arguments.instance(pattern, "rate", str), "rate")
+        found[topic] = arguments.number(hertz, "rate", low=0.0, high=MAX_RATE_HZ, unit="Hz")
     return found if "*" in found else {**found, **RATES_HZ, **found}
 
 

@@ -122,6 +122,8 @@ class Choices:
         Replace files that botyard did not write.
     patient : bool
         Steps wait while the disk is slower than the simulation; else samples are left out.
+    keep_files : bool
+        What is kept is saved to files with new names; else recordings of former runs are replaced.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -131,6 +133,7 @@ class Choices:
     on_stall: bool = False
     overwrite: bool = False
     patient: bool = True
+    keep_files: bool = False
 
 
 class Recorder:
@@ -151,11 +154,17 @@ class Recorder:
         There is a file that botyard did not write.
     OSError
         It cannot be written.
+
+    Attributes
+    ----------
+    saved : set of Path
+        Where it has been saved, or will be soon: absolute paths.
     """
 
     def __init__(self, sim: Simulation, path: Path, choices: Choices = Choices()) -> None:
         self._sim, self._path, self._choices = sim, path, choices
         self.files: list[Path] = []
+        self.saved: set[Path] = set()
         selection = choices.selection
         ring = Ring(choices.last_s, MAX_RING_BYTES) if choices.last_s else None
         if ring is not None:
@@ -229,11 +238,8 @@ class Recorder:
         if self._is_closed:
             raise NotNowError("the recording has ended")
         force = overwrite or self._choices.overwrite
-        if path is None:
-            self._saves += 1
-            target = self._path if self._saves == 1 else self._path.with_stem(f"{self._path.stem}_{self._saves}")
-        else:
-            target = Path(path)
+        target = self._next_path() if path is None else Path(path)
+        self.saved.add(target.absolute())
 
         def save(output: Output) -> Path:
             output.save(target, force=force)
@@ -242,6 +248,15 @@ class Recorder:
 
         self._put_state()
         return self._writer.call(save)
+
+    def _next_path(self) -> Path:
+        """Where to save, when nobody says where: not where this recording has been saved before."""
+        while True:
+            self._saves += 1
+            path = self._path if self._saves == 1 else self._path.with_stem(f"{self._path.stem}_{self._saves}")
+            is_kept = self._choices.keep_files and (path.exists() or path.is_symlink())
+            if not is_kept and path.absolute() not in self.saved:
+                return path
 
     def event(self, kind: str, text: str = "", **values: Any) -> None:
         """See `botyard.sim.recordings.Recording.event`."""

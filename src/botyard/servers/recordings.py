@@ -77,7 +77,13 @@ class Recordings:
 
         self._check_idle()
         choices = choose(
-            topics=wish.topics or None, robots=wish.robots or ("*",), last=wish.last or None, patient=self._patient
+            topics=wish.topics or None,
+            robots=wish.robots or ("*",),
+            rate=wish.rate,
+            last=wish.last or None,
+            on_stall=wish.on_stall,
+            patient=self._patient,
+            keep_files=True,  # what others ask for replaces nothing
         )
         path = self._free(wish.recording)
         try:
@@ -138,8 +144,9 @@ class Recordings:
             raise WorldError(f"no more than {MAX_RECORDINGS} recordings are written in a run")
         self._asked += 1
         stem = file_stem(name)
-        paths = (self._folder / f"{stem}{f'-{n}' if n > 1 else ''}.mcap" for n in count(1))
-        return next(path for path in paths if not path.exists() and not path.is_symlink()).resolve()
+        paths = (self._folder.resolve() / f"{stem}{f'-{n}' if n > 1 else ''}.mcap" for n in count(1))
+        soon = self._recorder.saved if self._recorder is not None else ()  # a robot that stalled has them written
+        return next(path for path in paths if path not in soon and not path.exists() and not path.is_symlink())
 
 
 __all__ = ["MAX_RECORDINGS", "Recordings"]

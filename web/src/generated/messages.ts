@@ -262,8 +262,10 @@ export interface StartRecording {
   type: "start_recording";
   name?: string;
   last?: number;
+  on_stall?: boolean;
   topics?: string[];
   robots?: string[];
+  rates?: [string, number][];
   id?: number;
   group?: number;
 }

@@ -17,6 +17,10 @@ export interface Choice {
   robots: readonly string[] | null;
   /** Keep only so many minutes of simulated time in memory, until they are saved; 0: write all to a file. */
   minutes: number;
+  /** What is kept is saved when a robot stalls. */
+  onStall: boolean;
+  /** Most messages for each simulated second by patterns, see `rated`; 0: one for each step; without one, or null: as usual. */
+  rates: Readonly<Record<string, number | null | undefined>>;
 }
 
 /** Most minutes that are kept (StartRecording of protocols/webgui/messages.py). */
@@ -25,6 +29,9 @@ export const MOST_MINUTES = 1440;
 /** Most patterns of topics, and of robots (StartRecording of protocols/webgui/messages.py). */
 export const MOST_PATTERNS = 100;
 
+/** Highest rate, Hz (StartRecording of protocols/webgui/messages.py). */
+export const HIGHEST_RATE_HZ = 1e6;
+
 /** A pattern that fits one name only. */
 export function exactly(name: string): string {
   return name.replace(/[*?[]/g, "[$&]");
@@ -32,6 +39,18 @@ export function exactly(name: string): string {
 
 function patternsIn(text: string): string[] {
   return text.split(/[\s,]+/).filter((pattern) => pattern !== "");
+}
+
+/** The patterns that may have rates: those that are named, or one for all topics. */
+export function rated({ topics, patterns }: Pick<Choice, "topics" | "patterns">): string[] {
+  return topics === "named" ? [...new Set(patternsIn(patterns))] : ["*"];
+}
+
+function ratesOf(choice: Choice): [string, number][] {
+  return rated(choice).flatMap((pattern): [string, number][] => {
+    const rate = choice.rates[pattern];
+    return typeof rate === "number" ? [[pattern, rate]] : [];
+  });
 }
 
 export class Recording {
@@ -45,6 +64,7 @@ export class Recording {
     const topics = choice.topics === "named" ? patternsIn(choice.patterns).length : 1;
     const robots = choice.robots ? choice.robots.length : 1;
     if (!(choice.minutes >= 0 && choice.minutes <= MOST_MINUTES)) return `expected 0 to ${MOST_MINUTES} minutes`;
+    if (ratesOf(choice).some(([, rate]) => !(rate >= 0 && rate <= HIGHEST_RATE_HZ))) return `expected rates of 0 to ${HIGHEST_RATE_HZ} a second`;
     if (!topics) return "no topics";
     if (!robots) return "no robots";
     if (topics > MOST_PATTERNS) return `${topics} patterns; at most ${MOST_PATTERNS}`;
@@ -56,13 +76,17 @@ export class Recording {
   }
 
   /** Record what was chosen; false: the simulator refuses. */
-  start({ topics, patterns, robots, minutes }: Choice): Promise<boolean> {
+  start(choice: Choice): Promise<boolean> {
+    const { topics, patterns, robots, minutes, onStall } = choice;
+    const rates = ratesOf(choice);
     const wish: Start = { type: "start_recording" };
     if (topics === "withoutScans") wish.topics = [...USUAL_TOPICS];
     else if (topics === "all") wish.topics = ["*"];
     else if (topics === "named") wish.topics = patternsIn(patterns);
     if (robots) wish.robots = robots.map(exactly);
+    if (rates.length) wish.rates = rates;
     if (minutes) wish.last = minutes * 60;
+    if (minutes && onStall) wish.on_stall = true;
     return this.begin(wish);
   }
 

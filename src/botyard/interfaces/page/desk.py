@@ -586,7 +586,14 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.LoadMap: lambda r: LoadMap(map=r.name, reserved=False) if r.name else ClearMap(),
     msg.Reload: lambda r: ReloadMap(),
     msg.Snapshot: lambda r: WritePicture(picture=r.name),
-    msg.StartRecording: lambda r: StartRecording(recording=r.name, last=r.last, topics=r.topics, robots=r.robots),
+    msg.StartRecording: lambda r: StartRecording(
+        recording=r.name,
+        last=r.last,
+        topics=r.topics,
+        robots=r.robots,
+        rate=dict(r.rates) or None,
+        on_stall=r.on_stall,
+    ),
     msg.StopRecording: lambda r: StopRecording(),
     msg.SaveRecording: lambda r: SaveRecording(recording=r.name),
     msg.WriteMovie: lambda r: WriteMovie(

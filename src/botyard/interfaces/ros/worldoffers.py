@@ -28,7 +28,7 @@ from botyard.control import (
 )
 from botyard.control.later import then
 from botyard.control.parts import Portions
-from botyard.errors import BotyardError, WorldError
+from botyard.errors import ArgumentError, BotyardError, WorldError
 from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.interfaces.ros.members import ROS, Context, Member, Offer, limit_parameters
@@ -55,6 +55,15 @@ class LogLines(logging.Handler):
         line = (record.levelno >= logging.ERROR, record.getMessage()[:1000])
         self.ros1.append(line)
         self.ros2.append(line)
+
+
+def _rates(topics: list[str], rates: list[float]) -> Mapping[str, float] | None:
+    """Rates of a recording by patterns of topics; None: there are none. ArgumentError: not one rate for each pattern."""
+    if len(topics) != len(rates):
+        raise ArgumentError(f"rates: expected one for each of {len(topics)} rate_topics, found {len(rates)}")
+    if len(set(topics)) < len(topics):
+        raise ArgumentError("rate_topics: expected each pattern once, found one twice")
+    return dict(zip(topics, rates, strict=True)) or None
 
 
 class WorldOffers:
@@ -203,7 +212,12 @@ class WorldOffers:
 
         def begin(r: Any) -> Operation[Any]:
             return StartRecording(
-                recording=str(r.name), last=float(r.last), topics=list(r.topics), robots=list(r.robots)
+                recording=str(r.name),
+                last=float(r.last),
+                topics=list(r.topics),
+                robots=list(r.robots),
+                rate=_rates(list(r.rate_topics), [float(hertz) for hertz in r.rates]),
+                on_stall=bool(r.on_stall),
             )
 
         return [

@@ -45,7 +45,8 @@ SERVICES: Final = {
     "botyard_msgs/SetPose": ("string name\ngeometry_msgs/Pose2D pose", "bool success\nstring message"),
     "botyard_msgs/LoadMap": ("string name", "bool success\nstring message"),
     "botyard_msgs/StartRecording": (
-        "string name\nfloat64 last\nstring[] topics\nstring[] robots", "bool success\nstring message\nstring file",
+        "string name\nfloat64 last\nstring[] topics\nstring[] robots\nstring[] rate_topics\nfloat64[] rates\nbool on_stall",
+        "bool success\nstring message\nstring file",
     ),
     "botyard_msgs/StopRecording": ("", "bool success\nstring message\nstring file"),
     "botyard_msgs/SaveRecording": ("string name", "bool success\nstring message\nstring file"),

@@ -20,6 +20,8 @@ Id = Annotated[int, msgspec.Meta(ge=0)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Names = Annotated[list[Name], msgspec.Meta(max_length=5000)]
 Patterns = Annotated[list[Name], msgspec.Meta(max_length=100)]
+Rate = Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]
+Rates = Annotated[list[tuple[Name, Rate]], msgspec.Meta(max_length=100)]
 Graphics = Literal["full", "lite", "none"]
 Number = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
 
@@ -233,14 +235,17 @@ class Snapshot(Request, tag="snapshot"):
 class StartRecording(Request, tag="start_recording"):
     """Record the run to a file in the working directory of the simulator; answered with its path.
 
-    `last`: keep only so much simulated time, s, until it is saved; 0: write all. `topics`, `robots`: patterns of what is recorded, as of
-    file names; none: the usual topics, all robots.
+    `last`: keep only so much simulated time, s, until it is saved; 0: write all. `on_stall`: save it when a robot stalls. `topics`,
+    `robots`: patterns of what is recorded, as of file names; none: the usual topics, all robots. `rates`: patterns of topics, and most
+    messages of each such topic for each simulated second; 0: one for each step.
     """
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
     last: Annotated[float, msgspec.Meta(ge=0.0, le=86400.0)] = 0.0
+    on_stall: bool = False
     topics: Patterns = []
     robots: Patterns = []
+    rates: Rates = []
 
 
 class StopRecording(Request, tag="stop_recording"):
