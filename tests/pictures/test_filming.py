@@ -176,6 +176,13 @@ def test_what_is_refused(run: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(error, match=said):
             render_recording(run, target, picture_options(**{**SMALL, "area": None, **more}), film_options(**film))
+    sim = Simulation()
+    sim.run(3.0)
+    with sim.record(tmp_path / "late.mcap"):
+        sim.run(1.0)
+    with pytest.raises(RecordingError, match="it begins at 3 s, after 2 s"):
+        render_recording(tmp_path / "late.mcap", target, options, film_options(end=2.0))
+    (tmp_path / "late.mcap").unlink()
     for wrong, said in (
         ({"begin": 5.0, "end": 4.0}, "end: expected more than begin"), ({"speed": 0.0}, "speed: "), ({"fps": math.nan}, "fps: "),
         ({"begin": -1.0}, "begin: "), ({"fps": 1e9}, "fps: "),

@@ -337,6 +337,12 @@ def test_no_cluster_is_said_at_once(
     plan = write_lab(tmp_path, "study: 1\nrun: lab.py:drive\n", SLOW)
     code, _, err = call("study", str(plan), "--ray", address, capsys=capsys)
     assert (code, words in err, err.count("\n")) == (255, True, 2), err
+    kept = tmp_path / "results" / "logs" / f"{7:016x}.log"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    more = "-o", str(tmp_path / "results"), "--force", "--ray", address
+    assert call("study", str(plan), *more, capsys=capsys)[0] == 255
+    assert kept.exists(), "results are there as long as it cannot begin anew"
 
 
 def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,10 @@ def run(
 
     read = _read(plan, max_read)
     folder = output or results_folder(read)
+    if ray is not None and force:  # before results are deleted
+        from botyard.studies.onray import check_cluster
+
+        check_cluster(ray)
     with Folder(folder).claimed():
         return _carry_out(Study.open(read, folder, anew=force), workers, ray, resume, only, as_json)
 

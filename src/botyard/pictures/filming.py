@@ -233,6 +233,8 @@ def render_recording(
     track = player.track
     if film.begin is not None and film.begin > player.end + _ROUNDING:
         raise RecordingError(f"it ends at {player.end:g} s, before {film.begin:g} s", source)
+    if film.end < player.begin - _ROUNDING:
+        raise RecordingError(f"it begins at {player.begin:g} s, after {film.end:g} s", source)
     if picture.scans is True:
         _read_recorded_sensors(player.sim, source, budget)
     before = max(picture.trails, track.step)  # sensors measure in steps

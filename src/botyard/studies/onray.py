@@ -63,9 +63,7 @@ class RayStudy:
         workers: int | None = None,
         done: Callable[[Done], object] = lambda _done: None,
     ) -> None:
-        if not is_there("ray"):
-            raise CommandLineError(lacking("--ray", "ray"))
-        _check_address(address)
+        check_cluster(address)
         self._plan, self._folder, self._address, self._workers, self._done = plan, folder, address, workers, done
 
     def carry_out(self, runs: Sequence[Run]) -> None:
@@ -139,6 +137,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
+def check_cluster(address: str) -> None:
+    """Raise CommandLineError: Ray is not installed, the address is none, or nobody answers there."""
+    if not is_there("ray"):
+        raise CommandLineError(lacking("--ray", "ray"))
+    _check_address(address)
+
+
 def _check_address(address: str) -> None:
     """CommandLineError: an address is no ``host:port``, or nobody answers there."""
     if address == ANY:
@@ -154,4 +159,4 @@ def _check_address(address: str) -> None:
         raise CommandLineError(f"--ray {address}: no cluster answers ({error})") from None
 
 
-__all__ = ["ANY", "RayStudy"]
+__all__ = ["ANY", "RayStudy", "check_cluster"]
