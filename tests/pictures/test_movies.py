@@ -109,7 +109,7 @@ def test_the_slowest_movie_and_the_longest_sides(tmp_path: Path, suffix: str, si
     write(path, [one, one], MIN_FPS)
     assert path.stat().st_size
     with pytest.raises(WorldError, match=f"at most {MAX_SIDE} pixels"):
-        write(path, [Image.new("RGB", (size[0] + MAX_SIDE, size[1]))], 1.0)
+        write(path, [Image.new("RGB", (MAX_SIDE + 1, 1) if size[0] > 1 else (1, MAX_SIDE + 1))], 1.0)
 
 
 @pytest.mark.parametrize("size", [(64, 48), (65, 47)])
