@@ -18,6 +18,8 @@ SEPARATOR: Final = ":"
 _PREFIX: Final = "botyard_file_"
 """What modules that come from files are called in `sys.modules`, with a number behind it."""
 _FILES: Final[dict[Path, ModuleType]] = {}
+_SEARCHED: Final[set[str]] = set()
+"""Folders that were added to `sys.path`."""
 
 
 def is_code(name: str) -> bool:
@@ -62,6 +64,12 @@ def _search(folder: Path) -> None:
     """Look for modules in a folder, too."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))  # last: nothing there takes the place of an installed module
+        _SEARCHED.add(str(folder))
+
+
+def installed_path() -> list[str]:
+    """Where installed modules are looked for: `sys.path` without the folders of code that was loaded by its name."""
+    return [folder for folder in sys.path if folder not in _SEARCHED]
 
 
 def _of_file(path: Path) -> ModuleType:
@@ -84,4 +92,4 @@ def _of_file(path: Path) -> ModuleType:
     return module
 
 
-__all__ = ["SEPARATOR", "is_code", "load_named"]
+__all__ = ["SEPARATOR", "installed_path", "is_code", "load_named"]

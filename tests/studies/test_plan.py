@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botyard.codeload import load_named
 from botyard.errors import PlanError
 from botyard.studies.imports import imported_files
 from botyard.studies.keys import files_of, runs_of
@@ -164,6 +165,16 @@ def test_imports_that_are_read_are_those_that_python_makes(tmp_path: Path) -> No
     (tmp_path / "lab.py").write_text("from .. import lab\nimport one", "utf-8")  # beyond the folder: Python refuses
     (tmp_path / "one.py").write_text("import unused\nthis is no Python", "utf-8")
     assert imported_files(tmp_path / "lab.py", tmp_path) == {tmp_path / "one.py"}
+
+
+def test_code_that_was_loaded_from_another_folder_takes_no_place(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "botyard_beside.py").write_text("", "utf-8")
+        (tmp_path / folder / "lab.py").write_text(f"import botyard_beside\n{LAB}", "utf-8")
+    load_named(f"{tmp_path / 'one' / 'lab.py'}:drive")
+    two = tmp_path / "two"
+    assert imported_files(two / "lab.py", two) == {two / "botyard_beside.py"}
 
 
 @pytest.mark.parametrize("run", ["lab.py:drive", "lab:drive"])

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from botyard.codeload import installed_path
+
 
 def imported_files(path: Path, folder: Path) -> set[Path]:
     """Files that a Python file imports, and those that these import, and so on; with the packages that it is in, without itself.
@@ -82,7 +84,7 @@ def _is_elsewhere(name: str, folder: Path) -> bool:
     here = folder / name
     if not (here.is_dir() or here.with_name(f"{name}.py").is_file()) or name in sys.stdlib_module_names:
         return True
-    spec = PathFinder.find_spec(name)
+    spec = PathFinder.find_spec(name, installed_path())
     origin = spec.origin if spec is not None else None
     return origin is not None and not Path(origin).resolve().is_relative_to(folder.resolve())
 
