@@ -148,6 +148,15 @@ def started(plan: Path, cluster: RayCluster, *options: str, **env: str) -> subpr
     )  # fmt: skip
 
 
+def said_by(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """What a process says until it ends; it is gone afterwards."""
+    try:
+        return process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.peer
 @pytest.mark.xdist_group("ray")
 def test_ctrl_c_keeps_what_has_ended_and_resuming_does_the_rest(cluster: RayCluster, tmp_path: Path) -> None:
@@ -167,11 +176,7 @@ def test_ctrl_c_keeps_what_has_ended_and_resuming_does_the_rest(cluster: RayClus
     wait(lambda: not any(is_running(int(pid)) for pid, _ in calls(tmp_path)))
     (tmp_path / "go").touch()
     process = started(plan, cluster, "--resume", "-n", "1", RAY_ADDRESS=cluster.address)
-    try:
-        out, err = process.communicate(timeout=PATIENCE)
-    finally:
-        process.kill()
-        process.communicate()
+    out, err = said_by(process)
     assert (process.returncode, out.splitlines()[0]) == (0, "6 ok"), err
     assert sorted(seed for _, seed in calls(tmp_path)) == ["1", "2", "3", "4", "4", "5", "5", "6"]
     assert len({pid for pid, _ in calls(tmp_path)[5:]}) == 1
@@ -183,11 +188,7 @@ def test_who_has_no_token_runs_nothing(cluster: RayCluster, tmp_path: Path) -> N
     """Ray's ports listen on all addresses of the computer."""
     plan = write_lab(tmp_path, "study: 1\nrun: lab:drive\n", SLOW)
     process = started(plan, cluster, RAY_AUTH_TOKEN="0" * 64, RAY_NUM_REDIS_GET_RETRIES="2")
-    try:
-        _, err = process.communicate(timeout=PATIENCE)
-    finally:
-        process.kill()
-        process.communicate()
+    _, err = said_by(process)
     assert process.returncode == 255
     assert "or asks for a token (RAY_AUTH_MODE=token and RAY_AUTH_TOKEN" in err
     assert calls(tmp_path) == []
@@ -200,11 +201,7 @@ def test_what_a_node_cannot_load_ends_the_study(cluster: RayCluster, tmp_path: P
     lab = SLOW.replace("import helper", "import importlib; helper = importlib.import_module('help' + 'er')")
     plan = write_lab(tmp_path, "study: 1\nrun: lab.py:drive\n", lab)
     process = started(plan, cluster)
-    try:
-        _, err = process.communicate(timeout=PATIENCE)
-    finally:
-        process.kill()
-        process.communicate()
+    _, err = said_by(process)
     assert process.returncode == 255
     assert "plan.yaml: cannot be run: ModuleNotFoundError: No module named 'helper'" in err
 

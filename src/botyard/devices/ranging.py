@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from botyard import elementwise
 from botyard.elementary import cos, hypot
-from botyard.engine.channels import delay_steps
+from botyard.engine.kernels.lateness import delay_steps
 from botyard.engine.kernels.packed import Chosen, Output, Sensors, cast
 from botyard.engine.kernels.raycast import MIN_COMPONENT, SECTORS, Beams, Fans
 from botyard.engine.layout import F8, I2, I8, U2, U8
@@ -467,7 +467,7 @@ class RangeDevices:
         if delay.jitter > 0.0:
             uid, stream = int(engine.state.uid[self.table.body[index]]), int(self.table.stream[index])
             draw = float(draws(engine.seed_word, uid, stream, tick, 1, LATENCY_PART)[0])
-        due = tick + delay_steps(delay.latency, delay.jitter, draw, engine.clock.dt)
+        due: int = tick + delay_steps(delay.latency, delay.jitter, draw, engine.clock.dt)
         return max(due, queue[-1].due) if queue else due
 
     # -- arrays

@@ -330,6 +330,15 @@ def measure(world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, ar
 
 
 @merged_kernel
+def end_step(world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, k: int, last: int) -> None:
+    """Measure after step `k` of those up to `last`, where that is needed; −1: before the first one."""
+    if k >= last:
+        fetch(world.state, world.grid, fans, own, 1)
+    if k < 0 or k >= last or has_late_readings(late):  # of late readings, what is measured now can be had later
+        measure(world, fans, beams, own, late, k < 0)
+
+
+@merged_kernel
 def publish(own: Own) -> None:
     """Write the readings."""
     for j in range(own.single.shape[0]):
@@ -374,11 +383,25 @@ def push(
 
 
 @merged_kernel
-def count_episode(own: Own) -> None:
-    """Let the episode that begins be the next one of its world, if `Own.task` says so."""
+def begin_bodies(state: State, bodies: Bodies, bins: Bins, own: Own, late: Lateness) -> bool:
+    """Begin an episode, if `Own.task` says so; whether it does. First of all, as it puts right what is wrong with poses and velocities."""
+    if own.task[BEGINS] == 0:
+        return False
     if own.task[BEGINS] == 2:
         own.counts[EPISODE] += 1
         own.counts[MAP] = own.counts[SAMPLES] = 0
+    begin_episode(state, bodies, bins, own)
+    drop_all(late)
+    return True
+
+
+@merged_kernel
+def is_stopped(own: Own, fault: int) -> bool:
+    """Note the `Fault` of a world, or that it is in a map that is not there; whether there is one."""
+    own.fault[0] = 9 if own.task[ONLY_MAP] == 1 and own.counts[MAP] != 0 else fault
+    if own.fault[0] != 0:
+        own.task[FAILED] = 1
+    return bool(own.fault[0] != 0)
 
 
 @merged_kernel
@@ -401,21 +424,14 @@ def advance_world(
     `state`, `bodies`, `bins`, `own`, `late`, and limits and errors of `fans` are the world's own; `grid`, `beams` and workspaces its
     thread's. Steps are those of `botyard.engine.step`. A world with a `Fault` stays as it is.
     """
-    begins, dt = own.task[BEGINS] >= 1, own.step[0]
-    if begins:  # first, as it puts right what is wrong with poses and velocities
-        count_episode(own)
-        begin_episode(state, bodies, bins, own)
-        drop_all(late)
-    own.fault[0] = fault_of(state, bodies.wheels, fans, late, dt, False)
-    if own.task[ONLY_MAP] == 1 and own.counts[MAP] != 0:
-        own.fault[0] = 9
-    if own.fault[0] != 0:
-        own.task[FAILED] = 1
+    dt = own.step[0]
+    begins = begin_bodies(state, bodies, bins, own, late)
+    if is_stopped(own, fault_of(state, bodies.wheels, fans, late, dt, False)):
         return
     world = World(state, bodies, bins, grid)
     fetch(state, grid, fans, own, 0)
     begin_steps(bodies, own, begins)
-    steps, is_late = 1 if begins else own.task[STEPS], has_late_readings(late)
+    steps = 1 if begins else own.task[STEPS]
     for k in range(-1 if not begins and lacks_readings(late) else 0, max(steps, 1)):
         if k >= 0 and k < steps:
             if not begins:
@@ -424,10 +440,7 @@ def advance_world(
             if not begins:
                 own.counts[TICK] += 1
                 note_contacts(state, bins, own)
-        if k >= steps - 1:
-            fetch(state, grid, fans, own, 1)
-        if k < 0 or is_late or k >= steps - 1:  # of late readings, what is measured now can be had later
-            measure(world, fans, beams, own, late, k < 0)
+        end_step(world, fans, beams, own, late, k, steps - 1)
     publish(own)
 
 
@@ -456,25 +469,20 @@ def advance_masses(
 
     A kernel of its own: to hand over the arrays of masses takes a fifth of a step without them.
     """
-    begins, dt = own.task[BEGINS] >= 1, own.step[0]
+    dt = own.step[0]
+    begins = begin_bodies(state, bodies, bins, own, late)
     if begins:
-        count_episode(own)
-        begin_episode(state, bodies, bins, own)
         begin_masses(masses)
-        drop_all(late)
-    own.fault[0] = fault_of(state, bodies.wheels, fans, late, dt, True)
-    if own.fault[0] == 0:
-        own.fault[0] = fault_of_masses(state, shapes, masses)
-    if own.task[ONLY_MAP] == 1 and own.counts[MAP] != 0:
-        own.fault[0] = 9
-    if own.fault[0] != 0:
-        own.task[FAILED] = 1
+    fault = fault_of(state, bodies.wheels, fans, late, dt, True)
+    if fault == 0:
+        fault = fault_of_masses(state, shapes, masses)
+    if is_stopped(own, fault):
         return
     world = World(state, bodies, bins, grid)
     fetch(state, grid, fans, own, 0)
     copy_bytes(masses.row, room.row)
     begin_steps(bodies, own, begins)
-    steps, is_late = 1 if begins else own.task[STEPS], has_late_readings(late)
+    steps = 1 if begins else own.task[STEPS]
     for k in range(-1 if not begins and lacks_readings(late) else 0, max(steps, 1)):
         if k >= 0 and k < steps:
             if not begins:
@@ -486,10 +494,7 @@ def advance_masses(
             if not begins:
                 own.counts[TICK] += 1
                 note_contacts(state, bins, own)
-        if k >= steps - 1:
-            fetch(state, grid, fans, own, 1)
-        if k < 0 or is_late or k >= steps - 1:  # of late readings, what is measured now can be had later
-            measure(world, fans, beams, own, late, k < 0)
+        end_step(world, fans, beams, own, late, k, steps - 1)
     publish(own)
 
 

@@ -6,7 +6,6 @@ step in which it was sent. A robot whose model says nothing of that has no chann
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -24,7 +23,7 @@ from botyard.engine.commands import (
     TurnBy,
     TurnTo,
 )
-from botyard.engine.kernels.lateness import COMMAND_STREAM
+from botyard.engine.kernels.lateness import COMMAND_STREAM, delay_steps
 from botyard.engine.layout import Control, Mode, State
 from botyard.engine.rng import draws
 from botyard.model.robot import PLAIN_COMMANDS, CommandSpec
@@ -34,11 +33,6 @@ LATE: Final = (SetVelocity, MoveBy, TurnTo, TurnBy, Stop, EmergencyStop)
 MAX_UNDER_WAY: Final = 10_000
 """Commands that are under way to a robot, at most: of more the newest takes the place of the last one."""
 Velocities = tuple[float | None, float | None, float | None]
-
-
-def delay_steps(latency: float, jitter: float, draw: float, dt: float) -> int:
-    """Whole steps of `dt` s, to the nearest, of a latency with jitter, s; `draw`: of −1 … 1."""
-    return max(0, math.floor((latency + jitter * draw) / dt + 0.5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,4 +224,4 @@ def says_nothing_new(command: SetVelocity, under_way: Sequence[Sent], state: Sta
     return all(modes[axis] == Mode.VELOCITY and state.target[row, axis] == value for axis, value in wanted.items())
 
 
-__all__ = ["LATE", "MAX_UNDER_WAY", "Channel", "Channels", "Sent", "delay_steps"]
+__all__ = ["LATE", "MAX_UNDER_WAY", "Channel", "Channels", "Sent"]

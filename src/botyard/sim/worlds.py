@@ -32,9 +32,9 @@ from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import sonar_bundles
 from botyard.engine.batch import EPISODE, MAP, MAX_COORDINATE, SAMPLES, TICK, Contact, Fault
 from botyard.engine.blocks import Blocks
-from botyard.engine.channels import Sent, delay_steps
+from botyard.engine.channels import Sent
 from botyard.engine.commands import SetVelocity, check_pose
-from botyard.engine.kernels.lateness import Lateness
+from botyard.engine.kernels.lateness import Lateness, delay_steps
 from botyard.engine.layout import F8, I1, I8, U1, U8, State
 from botyard.engine.rng import DEFAULT_SEED, episode_seeds
 from botyard.errors import ArgumentError, NotNowError
@@ -366,8 +366,7 @@ class Worlds(Handle):
         self._batch.step(k, chosen)
         if self._log is not None:
             self._log.after(chosen)
-        if self._batch.has_failed:
-            self._check(chosen)
+        self._check(chosen)
 
     def reset(
         self,
@@ -436,8 +435,7 @@ class Worlds(Handle):
             return False
         self._starts[chosen] = poses
         self._batch.begin(chosen, is_next=True)
-        if self._batch.has_failed:
-            self._check(chosen)
+        self._check(chosen)
         return True
 
     def _starts_of_episodes(
@@ -470,8 +468,7 @@ class Worlds(Handle):
         """Begin episodes at these poses."""
         self._starts[chosen] = poses
         self._batch.begin(chosen)
-        if self._batch.has_failed:
-            self._check(chosen)
+        self._check(chosen)
         if self._log is not None:
             self._log.begin(chosen)
         if self._maps.count != 1:
@@ -513,8 +510,9 @@ class Worlds(Handle):
         )
 
     def _check(self, chosen: I8 | None) -> None:
-        faults = self._batch.faults(chosen)
-        if faults.any():
+        """Raise ArgumentError if one of these worlds could not be advanced by the last call."""
+        if self._batch.has_failed:
+            faults = self._batch.faults(chosen)
             at = int(np.flatnonzero(faults)[0])
             number = at if chosen is None else int(chosen[at])
             raise ArgumentError(f"world {number}: {FAULTS[Fault(int(faults[at]))]}; it has not moved")

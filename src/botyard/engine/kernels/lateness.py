@@ -239,6 +239,7 @@ __all__ = [
     "Lateness",
     "are_latencies",
     "are_rings",
+    "delay_steps",
     "drop_all",
     "has_late_readings",
     "hold_back",

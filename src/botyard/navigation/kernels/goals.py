@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.elementary import cosine_sine
-from botyard.navigation.kernels.jit import rows_kernel
+from botyard.navigation.kernels.jit import inline_kernel, rows_kernel
 
 F4 = NDArray[np.float32]
 F8 = NDArray[np.float64]
@@ -43,11 +43,17 @@ class Judged(NamedTuple):
     truncated: U1
 
 
+@inline_kernel
+def away(pose: F8, goal: F8) -> float:
+    """Distance of a goal, (2,) m, from the first of the robots at `pose`, (m, 3), m."""
+    x, y = goal[0] - pose[0, 0], goal[1] - pose[0, 1]
+    return math.sqrt(x * x + y * y)
+
+
 @rows_kernel
 def distance_of_goal(pose: F8, goal: F8, far: F8) -> None:
-    """Write the distance of a goal, (2,) m, from the first of the robots at `pose`, (m, 3), to `far`, (1,) m."""
-    x, y = goal[0] - pose[0, 0], goal[1] - pose[0, 1]
-    far[0] = math.sqrt(x * x + y * y)
+    """Write `away` to `far`, (1,) m."""
+    far[0] = away(pose, goal)
 
 
 @rows_kernel
@@ -76,8 +82,8 @@ def observe_goal(pose: F8, vel: F8, ranges: F4, goal: F8, far: F8, units: F8, se
     seen[count] = min(far[0] / units[FAR], 1.0)
     c, s = cosine_sine(pose[0, 2])
     x, y = goal[0] - pose[0, 0], goal[1] - pose[0, 1]
-    away = max(far[0], MIN_DISTANCE)
-    seen[count + 1], seen[count + 2] = (c * x + s * y) / away, (c * y - s * x) / away
+    unit_far = max(far[0], MIN_DISTANCE)
+    seen[count + 1], seen[count + 2] = (c * x + s * y) / unit_far, (c * y - s * x) / unit_far
     seen[count + 3], seen[count + 4] = vel[0, 0] / units[SPEED], vel[0, 2] / units[TURN_RATE]
 
 
@@ -103,8 +109,7 @@ def judge_goal(pose: F8, goal: F8, tick: I8, before: F8, far: F8, touches: U1, r
         Written.
     """
     prize = rules[GOAL_REWARD]
-    x, y = goal[0] - pose[0, 0], goal[1] - pose[0, 1]
-    far[0] = math.sqrt(x * x + y * y)
+    far[0] = away(pose, goal)
     reached, lost = 0.0, 0.0
     if far[0] < rules[REACHED]:
         reached = 1.0
