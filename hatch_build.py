@@ -80,10 +80,12 @@ class CustomBuildHook(BuildHookInterface):
         if target == "any":
             shutil.rmtree(folder, ignore_errors=True)
             return
+        # pip names what it has installed for the build in PYTHONPATH, too
+        folders = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
         subprocess.run(
             [sys.executable, "-m", "tools.kernels", "--target", target],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
             check=True,
         )
         build_data["pure_python"] = False

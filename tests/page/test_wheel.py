@@ -24,12 +24,25 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with nothing in it, as users have it."""
+    folder = tmp_path_factory.mktemp("home") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pip(home: Path) -> list[str]:
+    """Its pip, which has nothing of the developers' environment for a build."""
+    return [str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def wheel(pip: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel of this checkout."""
     if not (STATIC / "index.html").is_file():
         missing("the built page (make web)")
     folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT)], check=True, timeout=300)
     (path,) = folder.glob("botyard-*.whl")
     return path
@@ -46,10 +59,7 @@ def test_the_wheel_holds_the_page_and_no_sources_of_it(wheel: Path) -> None:
     assert sum(i.file_size for i in zipfile.ZipFile(wheel).filelist if "/static/" in i.filename) < 1_000_000
 
 
-def test_it_serves_the_page_without_node(wheel: Path, tmp_path: Path) -> None:
-    home = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(home)], check=True, timeout=120)
-    pip = [str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check", "--quiet"]
+def test_it_serves_the_page_without_node(wheel: Path, home: Path, pip: list[str], tmp_path: Path) -> None:
     subprocess.run([*pip, "install", str(wheel)], check=True, timeout=500)
     path = str(home / "bin")
     assert shutil.which("node", path=path) is None
