@@ -28,11 +28,11 @@ from botyard.engine.kernels.lateness import (
 )
 from botyard.engine.kernels.masses import step_masses
 from botyard.engine.kernels.motion import wrap
-from botyard.engine.kernels.noise import episode_seed, stream_key, symmetric
+from botyard.engine.kernels.noise import episode_seed
 from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_errors
 from botyard.engine.kernels.raycast import Beams, Fans, away_from_zero, cast_groups, segment_range
 from botyard.engine.kernels.sight import wall_ahead
-from botyard.engine.layout import F8, I1, I2, I4, I8, NO_BODY, U1, U2, U8, Bins, Bodies, Grid, State, World
+from botyard.engine.layout import F8, I1, I2, I8, NO_BODY, U1, U2, U8, Bins, Bodies, Grid, State, World
 from botyard.engine.masslayout import MASS, OK, Impulses, MassShapes, MassState, Moving, Walls, Workspace
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance_bodies
 
@@ -40,10 +40,6 @@ F4 = NDArray[np.float32]
 
 TICK, EPISODE, MAP, SAMPLES = 0, 1, 2, 3
 """Indices in `Own.counts`: steps done in this episode; number of the episode; number of the map; free places drawn in this episode."""
-PLACE_STREAM = 1 << 32
-"""Body number of places in the random streams."""
-MAX_TRIES = 200
-"""Places that are tried for a robot among the others of its world."""
 STEPS, BEGINS, BOXES, FAILED, ONLY_MAP, FETCHES = range(6)
 """Indices in `Own.task`: how many steps are asked for; 1: an episode begins, without a step, 2: and it is the next one of the world,
 in map 0; so many bodies, the first, are boxes; 1: a world has a `Fault`, written by each that has one; 1: map 0 is the only one;
@@ -81,7 +77,6 @@ class Fault(IntEnum):
     LIMITS = 3
     SENSOR = 4
     KIND = 5
-    ROOM = 6
     CONTACTS = 7
     LATENCY = 8
     MAP = 9
@@ -498,82 +493,6 @@ def advance_masses(
     publish(own)
 
 
-class Spaces(NamedTuple):
-    """Where each of the m robots of a world may be put in a map: cells of a raster, as runs of cells one after the other.
-
-    Attributes
-    ----------
-    frame : (3,) float64
-        Lower left corner of the raster, m, m, and edge of a cell, m.
-    columns : (1,) int64
-        Cells in a row.
-    first : (m + 1,) int64
-        Robot j has the runs first[j] … first[j + 1] − 1.
-    begin : (k,) int32
-        Number of the first cell of each run; cells are numbered row after row.
-    before : (k,) int32
-        Number of cells in the robot's runs before each one.
-    cells : (m,) int64
-        Number of cells of each robot; not 0.
-    radius : (b + m,) float64
-        Radius of each of b boxes, and of each robot, m.
-    """
-
-    frame: F8
-    columns: I8
-    first: I8
-    begin: I4
-    before: I4
-    cells: I8
-    radius: F8
-
-
-@inline_kernel
-def cell_of(spaces: Spaces, robot: int, number: int) -> int:
-    """The cell that has a number among those of a robot: by bisection."""
-    low, high = spaces.first[robot], spaces.first[robot + 1]
-    while high - low > 1:
-        middle = (low + high) // 2
-        if spaces.before[middle] <= number:
-            low = middle
-        else:
-            high = middle
-    return int(spaces.begin[low] + number - spaces.before[low])
-
-
-@rows_kernel
-def draw_places(counts: I8, seeds: U8, spaces: Spaces, clearance: float, places: F8, fault: I8) -> None:
-    """Draw a place for each robot of a world, at least `clearance` m from circles around the boxes, and around the robots before it.
-
-    `places`, (b + m, 3) m, m, rad, has those of b boxes, and gets those of m robots. Draws are functions of the seed of the world, its
-    episode, how often places were drawn in it, the robot, and the number of the draw.
-    """
-    x0, y0, cell, columns = spaces.frame[0], spaces.frame[1], spaces.frame[2], spaces.columns[0]
-    seed = episode_seed(seeds[0], counts[EPISODE])
-    fault[0] = 0
-    boxes = places.shape[0] - spaces.cells.shape[0]
-    for n in range(boxes, places.shape[0]):
-        j = n - boxes
-        key = stream_key(seed, np.uint64(PLACE_STREAM), np.uint64(counts[SAMPLES]), np.uint64(j))
-        is_free = False
-        for k in range(0, 4 * MAX_TRIES, 4):
-            part = 0.5 * (symmetric(key, np.uint64(k)) + 1.0)
-            at = cell_of(spaces, j, int(part * spaces.cells[j]))
-            x = x0 + (at % columns + 0.5 * (symmetric(key, np.uint64(k + 1)) + 1.0)) * cell
-            y = y0 + (at // columns + 0.5 * (symmetric(key, np.uint64(k + 2)) + 1.0)) * cell
-            is_free = True
-            for other in range(n):
-                dx, dy = x - places[other, 0], y - places[other, 1]
-                apart = spaces.radius[n] + spaces.radius[other] + clearance
-                is_free = is_free and dx * dx + dy * dy >= apart * apart
-            if is_free:
-                places[n, 0], places[n, 1], places[n, 2] = x, y, -math.pi * symmetric(key, np.uint64(k + 3))
-                break
-        if not is_free:
-            fault[0] = 6
-    counts[SAMPLES] += 1
-
-
 @inline_kernel
 def body_ahead(bodies: Bodies, pose: F8, row: int, x: float, y: float, dx: float, dy: float, best: float) -> float:
     """How far a ray from (x, y), m, in the direction (dx, dy) gets before it meets the outline of a body, at most `best`, m."""
@@ -640,9 +559,7 @@ __all__ = [
     "MassRoom",
     "Masses",
     "Own",
-    "Spaces",
     "advance_masses",
     "advance_world",
     "cast_rays",
-    "draw_places",
 ]

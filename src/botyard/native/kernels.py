@@ -261,6 +261,19 @@ class RowsEntry(Entry[None]):
         vars(made)["kept"] = table, numbers
         return made
 
+    def caller(self, table: RowTable) -> Callable[[NDArray[np.int64]], object]:
+        """A function that calls the kernel for rows of the same table, which it keeps, by their numbers: at less cost."""
+        self(table, np.zeros(0, np.int64))  # loads the code
+        if self._native is None:
+            return partial(self, table)
+        native, head, pack = self._native, _TABLE.pack(*table.where), _NUMBERS.pack
+
+        def call(numbers: NDArray[np.int64]) -> None:
+            native(head + pack(address_of(numbers), len(numbers)))
+
+        vars(call)["kept"] = table
+        return call
+
     @property
     def signature(self) -> str:
         """Name and types of a row, as text."""
@@ -305,6 +318,8 @@ class RowsEntry(Entry[None]):
 
 _ROWS: Final = struct.Struct("<4Q")
 """Arguments of a `RowsEntry`: address of the table, words of a row, address of the numbers of rows, and how many these are."""
+_TABLE, _NUMBERS = struct.Struct("<2Q"), struct.Struct("<2Q")
+"""Both halves of these."""
 WORD: Final = 8
 """Bytes of a word."""
 _LOCK: Final = threading.RLock()

@@ -6,7 +6,7 @@ dealt out to threads in equal parts, and each thread has workspaces of its own, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, cast
@@ -25,11 +25,9 @@ from botyard.engine.batch import (
     Masses,
     MassRoom,
     Own,
-    Spaces,
     advance_masses,
     advance_world,
     cast_rays,
-    draw_places,
 )
 from botyard.engine.blocks import Blocks
 from botyard.engine.build import BodySpec, build_bins
@@ -48,6 +46,7 @@ from botyard.engine.masslayout import (
     walls,
 )
 from botyard.engine.masslayout import workspace as mass_workspace
+from botyard.engine.places import Spaces, draw_places
 from botyard.model.obstacles import Visible
 from botyard.native.kernels import RowsEntry, RowTable
 from botyard.native.kinds import Pack
@@ -176,32 +175,31 @@ class _Addresses:
     """Addresses by numbers of maps."""
 
     def __init__(self) -> None:
-        self._numbers: I8 = np.zeros(0, np.int64)
+        self._rows: dict[int, int] = {}
+        """Row of each map."""
         self._addresses: U8 = np.zeros((0, 1), np.uint64)
 
     def missing(self, numbers: I8) -> list[int]:
         """Those of these numbers that are not there, once each."""
-        if len(self._numbers) == 1 and (numbers == self._numbers[0]).all():  # the usual case, without a sort
-            return []
-        missing: list[int] = np.setdiff1d(numbers, self._numbers).tolist()
-        return missing
+        return sorted(set(numbers.tolist()).difference(self._rows))
 
     def of(self, numbers: I8) -> U8:
         """The addresses of maps that are there, (k, …)."""
-        return self._addresses[np.searchsorted(self._numbers, numbers)]
+        rows = self._rows
+        return self._addresses[[rows[number] for number in numbers.tolist()]]
 
     def add(self, number: int, addresses: Sequence[int]) -> None:
         """Add a map."""
-        at = int(np.searchsorted(self._numbers, number))
         row = np.array([addresses], np.uint64)
-        before = self._addresses if len(self._numbers) else row[:0]
-        self._numbers = np.insert(self._numbers, at, number)
-        self._addresses = np.concatenate([before[:at], row, before[at:]])
+        self._addresses = np.concatenate([self._addresses, row]) if self._rows else row
+        self._rows[number] = len(self._rows)
 
     def drop(self, number: int) -> None:
         """Forget a map, if it is there."""
-        stays = self._numbers != number
-        self._numbers, self._addresses = self._numbers[stays], self._addresses[stays]
+        gone = self._rows.pop(number, None)
+        if gone is not None:
+            self._addresses = np.delete(self._addresses, gone, axis=0)
+            self._rows = {one: row - (row > gone) for one, row in self._rows.items()}
 
 
 class _Drawing:
@@ -371,8 +369,11 @@ class Batch:
     def add_grid(self, number: int, grid: Grid) -> None:
         """Add the grid of a map, by the map's number."""
         self._grids[number] = packs = [thread.pack(grid) for thread in self._threads]
-        self._walls[number] = Pack(walls(grid))
-        self._addresses.add(number, [*(pack.address for pack in packs), self._walls[number].address])
+        addresses = [pack.address for pack in packs]
+        if self.has_masses:
+            self._walls[number] = Pack(walls(grid))
+            addresses.append(self._walls[number].address)
+        self._addresses.add(number, addresses)
         self._asked[FETCHES] = int(len(self._grids) > MAX_CACHED_MAPS)
         if self._table is None:
             self._grid_of[:] = number
@@ -380,69 +381,84 @@ class Batch:
             for first, end in self.parts:
                 self._table.fill(first, end)
             self._advance_all = self._entry.prepared(self._table, self._everyone[0])
+            self._advance_some = self._entry.caller(self._table)
             self._column = self._table.words[:, self._table.column(GRID_ARGUMENT)]
             if self.has_masses:
                 self._walls_column = self._table.words[:, self._table.column(WALLS_ARGUMENT)]
 
     def drop_grid(self, number: int) -> None:
         """Forget the grid and the free space of a map that no world is in."""
-        del self._grids[number], self._walls[number]
+        del self._grids[number]
+        self._walls.pop(number, None)
         self._asked[FETCHES] = int(len(self._grids) > MAX_CACHED_MAPS)
         self._addresses.drop(number)
         for drawing in self._drawings.values():
             drawing.packs.pop(number, None)
             drawing.addresses.drop(number)
 
+    def moved(self, numbers: I8) -> I8:
+        """Worlds that are not in the map of their number, (n,)."""
+        moved: I8 = np.flatnonzero(numbers != self._grid_of)
+        return moved
+
     def is_in(self, numbers: I8) -> bool:
         """Whether each world is in the map of its number, (n,)."""
         return self._table is not None and bool((numbers == self._grid_of).all())
 
-    def use_grids(self, numbers: I8) -> None:
-        """Put each world into the map of its number, (n,)."""
-        moved = np.flatnonzero(numbers != self._grid_of)
-        addresses = self._addresses.of(numbers[moved])
-        self._column[moved] = addresses[np.arange(len(moved)), self._thread_of[moved]]
+    def use_grids(self, chosen: I8, numbers: I8) -> None:
+        """Put these worlds into the maps of their numbers, (k,)."""
+        addresses = self._addresses.of(numbers)
+        self._column[chosen] = (
+            addresses[:, 0] if len(self.parts) == 1 else addresses[np.arange(len(chosen)), self._thread_of[chosen]]
+        )
         if self.has_masses:
-            self._walls_column[moved] = addresses[:, -1]
-        self._grid_of[moved] = numbers[moved]
+            self._walls_column[chosen] = addresses[:, -1]
+        self._grid_of[chosen] = numbers
 
     # -- places
 
     def draw(
-        self, chosen: I8, boxes: F8, clearance: float, reachable: bool, space: Callable[[int], Pack[Spaces]]
+        self, chosen: I8, boxes: F8 | None, clearance: float, reachable: bool, space: Callable[[int], Pack[Spaces]]
     ) -> F8:
-        """Draw places for the robots of these worlds, (k, m, 3). `boxes`: where these are, (k, b, 3); `space`: free space of the map of a
-        number, for these arguments.
+        """Draw places for the robots of these worlds, (k, m, 3). `boxes`: where these are, (k, b, 3), if there are some; `space`: free
+        space of the map of a number, for these arguments.
 
-        Check `faults` after that.
+        There was no room for a robot if `has_failed` after that.
         """
         drawing = self._drawings.of((clearance, reachable), _Drawing)
-        maps = self._grid_of[chosen]
-        for number in drawing.addresses.missing(maps):
-            drawing.packs[number] = space(number)
-            drawing.addresses.add(number, [drawing.packs[number].address])
-        if drawing.table is None:
-            state, derived, packs = self.state.of, self._derived.of, drawing.packs
-            one = packs[int(maps[0])]
-            drawing.table = RowTable(
-                draw_places,
-                len(self._grid_of),
-                lambda i: (
-                    state(i, "counts"),
-                    state(i, "seeds"),
-                    packs.get(int(self._grid_of[i]), one),
-                    clearance,
-                    derived(i, "places"),
-                    derived(i, "fault"),
-                ),
-            )
-            drawing.table.fill(0, len(self._grid_of))
-        drawing.table.words[chosen, drawing.table.column(SPACES_ARGUMENT)] = drawing.addresses.of(maps)[:, 0]
+        if drawing.table is None or not self._plan.has_one_map:
+            maps = self._grid_of[chosen]
+            for number in drawing.addresses.missing(maps):
+                drawing.packs[number] = space(number)
+                drawing.addresses.add(number, [drawing.packs[number].address])
+            if drawing.table is None:
+                drawing.table = self._table_of_places(drawing.packs, int(maps[0]), clearance)
+            drawing.table.words[chosen, drawing.table.column(SPACES_ARGUMENT)] = drawing.addresses.of(maps)[:, 0]
         count = self._plan.boxes
-        if count:
+        if boxes is not None:
             self._places[chosen, :count] = boxes
+        self._asked[FAILED] = 0
         draw_places(drawing.table, chosen)
-        return self._places[chosen][:, count:]
+        places = self._places[chosen]
+        return places[:, count:] if count else places
+
+    def _table_of_places(self, packs: Mapping[int, Pack[Spaces]], first: int, clearance: float) -> RowTable:
+        """Arguments of `draw_places`; each world has the space of map `first`."""
+        state, places, other = self.state.of, self._derived.of, packs[first]
+        table = RowTable(
+            draw_places,
+            len(self._grid_of),
+            lambda i: (
+                state(i, "counts"),
+                state(i, "seeds"),
+                packs.get(int(self._grid_of[i]), other),
+                clearance,
+                places(i, "places"),
+                self._task,
+            ),
+        )
+        table.fill(0, len(self._grid_of))
+        return table
 
     # -- steps
 
@@ -462,7 +478,7 @@ class Batch:
             if chosen is None:
                 self._advance_all()
             else:
-                self._entry(self._table, chosen)
+                self._advance_some(chosen)
             return
         if chosen is None:
             parts: Sequence[NDArray[np.int64]] = self._everyone
@@ -535,7 +551,7 @@ class Batch:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a world could not be advanced by the last call of `begin` or `step`: see `faults`."""
+        """Whether a world could not be advanced by the last call of `begin` or `step`, see `faults`, or a place drawn by `draw`."""
         return self._asked[FAILED] != 0
 
     def faults(self, chosen: I8 | None) -> I8:

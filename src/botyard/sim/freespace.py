@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard import arguments
-from botyard.engine.batch import Spaces
-from botyard.engine.build import starts_of
 from botyard.engine.kernels.freespace import label_regions, mark_near_walls
 from botyard.engine.layout import I4, I8, U1, Grid
+from botyard.engine.places import MAX_RUN, RUNS_IN_BLOCK, Spaces
 from botyard.errors import ArgumentError
 from botyard.model.scene import Scene
 from botyard.native.kinds import Pack
@@ -24,7 +23,7 @@ CELL_M: Final = 0.1
 MAX_CELLS: Final = 4e6
 """Cells of a raster: larger maps get larger cells."""
 MAX_SPACES: Final = 8
-"""Clearances of which free space is kept, the most recently used ones: of a large map it takes up to 32 MB."""
+"""Clearances of which free space is kept, the most recently used ones: of a large map it takes up to 32 MB, or 5 MB in blocks."""
 NO_MAP: Final = (-10.0, -10.0, 10.0, 10.0)
 """Bounds of places in a world without walls, m, as for `Simulation.random_free_place`."""
 
@@ -90,21 +89,25 @@ def spaces_of(
     ArgumentError
         There is no room for a robot.
     """
-    found: dict[float, tuple[FreeSpace, I4, I4]] = {}
-    for reach in {radius + clearance for radius in radii}:
-        space = free_space(scene, grid, reach, begin)
+    spaces = {reach: free_space(scene, grid, reach, begin) for reach in dict.fromkeys(r + clearance for r in radii)}
+    blocks: dict[float, tuple[int, int]] = {}
+    parts: list[tuple[I4, I4, U1]] = []
+    for reach, space in spaces.items():
         if not len(space.cells):
             raise ArgumentError(f'no place in the map "{scene.name}" is {reach:.3g} m from all walls')
-        found[reach] = space, *_runs(space.cells)
-    of_robots = [found[radius + clearance] for radius in radii]
-    any_space = of_robots[0][0]
+        parts.append(_blocks(space.cells))
+        first = max((end for _, end in blocks.values()), default=0)
+        blocks[reach] = first, first + len(parts[-1][0])
+    any_space = next(iter(spaces.values()))
+    begins, before, runs = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return Spaces(
         frame=np.array([any_space.x0, any_space.y0, any_space.cell]),
         columns=np.array([any_space.columns]),
-        first=starts_of(np.array([len(begins) for _, begins, _ in of_robots])),
-        begin=np.concatenate([begins for _, begins, _ in of_robots]),
-        before=np.concatenate([before for _, _, before in of_robots]),
-        cells=np.array([len(space.cells) for space, _, _ in of_robots]),
+        blocks=np.array([blocks[radius + clearance] for radius in radii]),
+        begin=begins,
+        before=before,
+        runs=runs,
+        cells=np.array([len(spaces[radius + clearance].cells) for radius in radii]),
         radius=np.array([*boxes, *radii]),
     )
 
@@ -121,10 +124,24 @@ def _region(near: U1, ix: int, iy: int) -> NDArray[np.bool_]:
     return region
 
 
-def _runs(cells: I8) -> tuple[I4, I4]:
-    """`Spaces.begin` and `Spaces.before` of cells, ascending. A run may go on in the next row."""
-    before = np.flatnonzero(np.diff(cells, prepend=-2) != 1)
-    return cells[before].astype(np.int32), before.astype(np.int32)
+def _blocks(cells: I8) -> tuple[I4, I4, U1]:
+    """`Spaces.begin`, `Spaces.before` and `Spaces.runs` of cells, ascending. A run of cells may go on in the next row."""
+    at = np.flatnonzero(np.diff(cells, prepend=-2) != 1)
+    free = np.diff(at, append=len(cells))
+    taken = np.diff(cells[at], prepend=0)
+    taken[1:] -= free[:-1]
+    # a byte holds no more than `MAX_RUN`: before a run come as many without free cells as its taken cells need, after it the rest of it
+    waiting = np.maximum(taken - 1, 0) // MAX_RUN
+    count = waiting + (free + MAX_RUN - 1) // MAX_RUN
+    run = np.repeat(np.arange(len(at)), count)
+    step = np.arange(len(run)) - np.repeat(np.cumsum(count) - count, count) - waiting[run]  # 0: where both begin
+    runs: U1 = np.zeros((-(-len(run) // RUNS_IN_BLOCK) * RUNS_IN_BLOCK, 2), np.uint8)
+    runs[: len(run), 0] = np.where(step < 0, MAX_RUN, np.where(step == 0, (taken - waiting * MAX_RUN)[run], 0))
+    runs[: len(run), 1] = np.where(step < 0, 0, np.minimum(free[run] - step * MAX_RUN, MAX_RUN))
+    runs = runs.reshape(-1, RUNS_IN_BLOCK, 2)
+    sums = runs.sum(axis=1, dtype=np.int64)
+    before = np.cumsum(sums, axis=0) - sums
+    return before.sum(axis=1).astype(np.int32), before[:, 1].astype(np.int32), runs
 
 
 def checked_clearance(value: object) -> float:

@@ -58,7 +58,8 @@ def warm_up_masses() -> None:
 
 def warm_up_worlds() -> None:
     """The kernels of `Worlds`, which no simulation needs."""
-    worlds = Worlds(Scene(segments=np.array([[0.0, 0.0, 2.0, 0.0], [2.0, 0.0, 2.0, 2.0]])), "p3dx", 1)
+    scene = Scene(segments=np.array([[0.0, 0.0, 2.0, 0.0], [2.0, 0.0, 2.0, 2.0]]))
+    worlds = Worlds([scene, scene], "p3dx", 1)  # of one map none is drawn
     worlds.step()
     worlds.cast([[[1.0, 1.0]]], [[0.0]], range_max=1.0)
     worlds.sample_free()

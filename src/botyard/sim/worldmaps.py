@@ -7,26 +7,22 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
 from botyard import arguments
-from botyard.engine.batch import Spaces
 from botyard.engine.build import BodySpec
-from botyard.engine.layout import F8, I8, U8, Grid
-from botyard.engine.rng import stream_keys
+from botyard.engine.layout import F8, I2, I8, U2, U8, Grid
+from botyard.engine.places import Spaces, draw_maps
 from botyard.errors import ArgumentError
 from botyard.formats.registry import load_scene
-from botyard.model.obstacles import BoxObject
+from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.native.kinds import Pack
 from botyard.sim.freespace import spaces_of
 from botyard.sim.simulation import Simulation
 
-MAP_STREAM: Final = (1 << 32) + 1
-"""Device number of the choice of maps in the random streams of episodes."""
 Scenes = Scene | str | Path | Sequence[Scene | str | Path] | Callable[[int], Scene]
 
 
@@ -93,27 +89,36 @@ class Maps:
             found = [one if isinstance(one, Scene) else load_scene(arguments.path(one, "scenes")) for one in several]
             self._make, self.count = found.__getitem__, len(found)
         self._maps: dict[int, Map] = {}
+        self._ordinary: tuple[U2, I2] = np.zeros(0, np.uint16), np.zeros(0, np.int16)
         self._coming: dict[int, Future[Map]] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._process = os.getpid()
 
+    @property
+    def are_all_there(self) -> bool:
+        """Whether each map that an episode may have is made."""
+        return len(self._maps) == self.count
+
+    @property
+    def are_many(self) -> bool:
+        """Whether there are more than `size`, so that `spare` may forget some."""
+        return len(self._maps) > self._size
+
     def numbers(self, seeds: U8, episodes: I8) -> I8:
-        """Numbers of the maps of episodes, (n,); `seeds`: of the episodes.
+        """Numbers of the maps of episodes, (n,), of worlds with these seeds.
 
         Of several maps one is drawn. Of a function's, `size` are used in the first `size` episodes of each world, the next `size` then, and
         so on.
         """
-        if self.count == 1:
-            return np.zeros(len(seeds), np.int64)
-        drawn = stream_keys(seeds, MAP_STREAM)
-        if self.count is not None:
-            return (drawn % np.uint64(self.count)).astype(np.int64)
-        return (drawn % np.uint64(self._size)).astype(np.int64) + episodes // self._size * self._size
+        numbers = np.zeros(len(seeds), np.int64)
+        if self.count != 1:
+            draw_maps(seeds, episodes, self.count or 0, self._size, numbers)
+        return numbers
 
     def prepare(self, numbers: I8) -> None:
         """Let a thread make these maps, unless they are there."""
         self._leave_to_parent()
-        for number in np.unique(numbers).tolist():
+        for number in sorted(set(numbers.tolist())):
             if number not in self._maps and number not in self._coming:
                 if self._pool is None:
                     self._pool = ThreadPoolExecutor(1, "maps")
@@ -170,8 +175,18 @@ class Maps:
                 "the same boxes, at any poses"
             )
         starts = [*(box.pose for box in scene.boxes), *(sim.add_robot(spec).start for spec in self._robots)]
-        grid = sim.engine.grid._replace(near=np.zeros(0, np.int32))  # threads have that workspace once for all maps
-        return Map(scene, grid, boxes, np.array(starts, np.float64).reshape(-1, 3))
+        return Map(scene, self._sharing(sim.engine.grid), boxes, np.array(starts, np.float64).reshape(-1, 3))
+
+    def _sharing(self, grid: Grid) -> Grid:
+        """A grid without what all maps have in common: its workspace, which threads have, and, if it is plain, classes and returns."""
+        count = len(grid.seg)
+        if grid.plain:
+            mask, bright = self._ordinary
+            if len(mask) < count:
+                mask, bright = self._ordinary = np.full(2 * count, Visible.ALL, np.uint16), np.ones(2 * count, np.int16)
+                mask.flags.writeable = bright.flags.writeable = False
+            grid = grid._replace(mask=mask[:count], bright=bright[:count])
+        return grid._replace(near=np.zeros(0, np.int32))
 
 
 def _silent(text: str) -> None:

@@ -56,6 +56,8 @@ from botyard.sim.simulation import MAX_THREADS, Simulation
 from botyard.sim.worldmaps import Maps, Scenes
 
 MAX_WORLDS: Final = 1_000_000
+MAX_MAP_POOL: Final = 1_000_000_000
+"""Greatest `map_pool`."""
 FREE_CLEARANCE_M: Final = 0.1
 """Clearance of starts at free places, m."""
 FEW_NUMBERS: Final = 24
@@ -187,7 +189,7 @@ class Worlds(Handle):
     ) -> None:
         n = arguments.whole(n, "n", low=1, high=MAX_WORLDS)
         threads = arguments.whole(threads, "threads", low=1, high=MAX_THREADS)
-        map_pool = arguments.whole(map_pool, "map_pool", low=1)
+        map_pool = arguments.whole(map_pool, "map_pool", low=1, high=MAX_MAP_POOL)
         kind = _kind_of(dtype)
         models = (
             [robots]
@@ -235,6 +237,7 @@ class Worlds(Handle):
         )
         self._radii = bodies.radius.tolist()
         self._is_closed = self._has_maps = False
+        self._is_plain = self._maps.count == 1 and not self.box_names
         self._batch = Batch(plan, n, first.dt, threads)
         self._adopt()
         self._usual = self._erring(self._batch.state, 0)
@@ -244,17 +247,18 @@ class Worlds(Handle):
         self._log: EpisodeLog | None = None
         self._seeds[:] = own_seeds
         everyone = np.arange(n)
-        self._begin(everyone, self._starts_of_episodes(everyone, None, None, None, is_free=False))
+        self._map_ids[:] = self._maps.numbers(own_seeds, np.zeros(n, np.int64))
+        self._begin(everyone, self._starts_of_episodes(everyone, None, None, is_free=False))
 
     def _adopt(self) -> None:
         """Make the public arrays of those of the batch."""
         state = self._batch.state
         counts, seeds = state.all("counts"), state.all("seeds")
+        self._counts: I8 = counts
         self._seeds: U8 = seeds[:, 0]
         self._episode_seeds: U8 = seeds[:, 1]
         self._episodes: I8 = counts[:, EPISODE]
         self._map_ids: I8 = counts[:, MAP]
-        self._samples: I8 = counts[:, SAMPLES]
         self._starts: F8 = state.all("start")
         mine, robots, boxes = vars(self), self._robots, slice(len(self.box_names))
 
@@ -403,91 +407,94 @@ class Worlds(Handle):
         if not k or (seeds is None and map_id is None and box_poses is None and self._restarted(chosen, poses)):
             return
         is_free = isinstance(poses, str) and poses == "free"
-        numbers = self._seeds[chosen] if seeds is None else _seeds(seeds, k)
-        episodes = self._episodes[chosen] + 1 if seeds is None else np.zeros(k, np.int64)
+        seeds_before = self._seeds[chosen]
+        numbers = seeds_before if seeds is None else _seeds(seeds, k)
+        episodes: I8 = self._episodes[chosen] + 1 if seeds is None else np.zeros(k, np.int64)
         given = None if is_free else _given(poses, "poses", numbers, episodes, len(self._specs))
         boxes = _given(box_poses, "box_poses", numbers, episodes, len(self.box_names))
-        maps = None if map_id is None else _array(map_id, "map_id", np.int64, (k,))
-        if maps is not None and (maps.min() < 0 or (self._maps.count is not None and maps.max() >= self._maps.count)):
-            raise ArgumentError(f"map_id: expected numbers of maps, found {int(maps.min())} … {int(maps.max())}")
-        before = self._seeds[chosen], self._episodes[chosen], self._map_ids[chosen], self._samples[chosen]
-        self._seeds[chosen], self._episodes[chosen] = numbers, episodes
+        if map_id is None:
+            maps = self._maps.numbers(numbers, episodes)
+        else:
+            maps = _array(map_id, "map_id", np.int64, (k,))
+            if maps.min() < 0 or (self._maps.count is not None and maps.max() >= self._maps.count):
+                raise ArgumentError(f"map_id: expected numbers of maps, found {int(maps.min())} … {int(maps.max())}")
+        before = self._counts[chosen]
+        after = before.copy()
+        after[:, EPISODE], after[:, MAP], after[:, SAMPLES] = episodes, maps, 0
+        self._counts[chosen] = after
+        if seeds is not None:
+            self._seeds[chosen] = numbers
         try:
-            starts = self._starts_of_episodes(chosen, given, boxes, maps, is_free=is_free)
+            starts = self._starts_of_episodes(chosen, given, boxes, is_free=is_free)
         except BaseException:  # also of a function that makes maps
-            self._seeds[chosen], self._episodes[chosen], self._map_ids[chosen], self._samples[chosen] = before
+            self._counts[chosen], self._seeds[chosen] = before, seeds_before
             raise
         self._begin(chosen, starts)
 
     def _restarted(self, chosen: I8, poses: object) -> bool:
         """`reset` for the usual case, by fewer calls: the next episodes of worlds in the only map, at given poses. False: it is another."""
         if (
-            self._log is not None
-            or not self._has_maps
-            or self._maps.count != 1
-            or self.box_names
-            or type(poses) is not np.ndarray
+            type(poses) is not np.ndarray
+            or self._log is not None
+            or not self._is_plain
             or poses.dtype.char != "d"
             or poses.shape != (len(chosen), len(self._specs), 3)
             or self._is_closed
             or not are_poses(poses)
         ):
             return False
-        self._starts[chosen] = poses
+        self._starts[chosen if len(chosen) > 1 else chosen.item()] = poses
         self._batch.begin(chosen, is_next=True)
         self._check(chosen)
         return True
 
-    def _starts_of_episodes(
-        self, chosen: I8, poses: F8 | None, boxes: F8 | None, maps: I8 | None, *, is_free: bool
-    ) -> F8:
-        """Put worlds into the maps of the episodes whose numbers and seeds are set; where boxes and robots begin, (k, b + m, 3)."""
-        seeds, episodes = self._seeds[chosen], self._episodes[chosen]
-        if maps is not None:
-            self._map_ids[chosen] = maps
-        elif self._maps.count != 1:
-            self._map_ids[chosen] = self._maps.numbers(episode_seeds(seeds, episodes), episodes)
-        else:
-            self._map_ids[chosen] = 0
-        self._samples[chosen] = 0
-        self._use_maps()
+    def _starts_of_episodes(self, chosen: I8, poses: F8 | None, boxes: F8 | None, *, is_free: bool) -> F8:
+        """Put worlds into the maps whose numbers are set; where boxes and robots begin, (k, b + m, 3)."""
+        self._use_maps(chosen)
         count = len(self.box_names)
-        if (boxes is not None or not count) and (poses is not None or is_free):
-            boxes = np.zeros((len(chosen), 0, 3)) if boxes is None else boxes
-        else:
-            different, which = np.unique(self._map_ids[chosen], return_inverse=True)
-            starts: F8 = np.stack([self._maps[number].starts for number in different.tolist()])[which]
+        if (boxes is None and count) or (poses is None and not is_free):
+            numbers = self._map_ids[chosen].tolist()
+            of_map = {number: self._maps[number].starts for number in dict.fromkeys(numbers)}
+            starts: F8 = np.stack([of_map[number] for number in numbers])
             boxes = starts[:, :count] if boxes is None else boxes
             poses = starts[:, count:] if poses is None else poses
         if is_free:
-            poses = self._sampled(chosen, boxes, FREE_CLEARANCE_M, reachable=True)
+            poses = self._sampled(chosen, boxes if count else None, FREE_CLEARANCE_M, reachable=True)
         assert poses is not None
-        return np.concatenate([boxes, poses], axis=1) if count else poses
+        return poses if boxes is None or not count else np.concatenate([boxes, poses], axis=1)
 
     def _begin(self, chosen: I8, poses: F8) -> None:
         """Begin episodes at these poses."""
-        self._starts[chosen] = poses
+        self._starts[chosen if len(chosen) > 1 else chosen.item()] = poses
         self._batch.begin(chosen)
         self._check(chosen)
         if self._log is not None:
             self._log.begin(chosen)
-        if self._maps.count != 1:
-            seeds, episodes = self._seeds[chosen], self._episodes[chosen] + 1
-            self._maps.prepare(self._maps.numbers(episode_seeds(seeds, episodes), episodes))
+        if not self._maps.are_all_there:
+            self._maps.prepare(self._maps.numbers(self._seeds[chosen], self._episodes[chosen] + 1))
 
-    def _use_maps(self) -> None:
-        """Put worlds into the maps whose numbers they have. NotNowError: all is closed."""
+    def _use_maps(self, chosen: I8 | None = None) -> None:
+        """Put worlds into the maps whose numbers they have; of `chosen` alone it is less work. NotNowError: all is closed."""
         if self._is_closed:
             raise NotNowError("these worlds are closed; world(i) gives a simulation that goes on")
-        if self._has_maps if self._maps.count == 1 else self._batch.is_in(self._map_ids):
+        if self._has_maps and self._maps.count == 1:
+            return
+        if self._has_maps and chosen is not None and not self._maps.are_many:
+            numbers = self._map_ids[chosen]
+            if not self._batch.missing(numbers):
+                self._batch.use_grids(chosen, numbers)
+                return
+        if self._batch.is_in(self._map_ids):
             return
         for number in self._batch.missing(self._map_ids):
             if number < 0 or (self._maps.count is not None and number >= self._maps.count):
                 raise ArgumentError(f"state: there is no map {number}")
             self._batch.add_grid(number, self._maps[number].grid)
+        # here all worlds move, also those whose state was written: a grid that is dropped is that of none
         for number in self._maps.spare(self._map_ids):
             self._batch.drop_grid(number)
-        self._batch.use_grids(self._map_ids)
+        moved = self._batch.moved(self._map_ids)
+        self._batch.use_grids(moved, self._map_ids[moved])
         self._has_maps = True
 
     def _chosen(self, mask: ArrayLike) -> I8:
@@ -496,14 +503,13 @@ class Worlds(Handle):
             given = np.asarray(mask)
         except ValueError:  # rows of different lengths
             given = np.zeros(())
-        if given.dtype == np.bool_ and given.shape == (len(self),):
+        if given.dtype.char == "?" and given.shape == self.tick.shape:
             return given.nonzero()[0]
         if not given.size and given.ndim == 1:
             return np.zeros(0, np.int64)
         if given.dtype.kind in "iu" and given.ndim == 1:
             numbers = given.astype(np.int64)
-            different = np.unique(numbers)
-            if len(different) == len(given) and different[0] >= 0 and different[-1] < len(self):
+            if are_different(numbers, len(self)):
                 return numbers
         raise ArgumentError(
             f"mask: expected {len(self)} of True or False, or different numbers of worlds, found {arguments.found(mask)}"
@@ -543,12 +549,14 @@ class Worlds(Handle):
         """
         chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
         clearance = checked_clearance(clearance)
-        return self._sampled(chosen, self.box_pose[chosen], clearance, reachable=arguments.flag(reachable, "reachable"))
+        boxes = self.box_pose[chosen] if self.box_names else None
+        self._use_maps()
+        return self._sampled(chosen, boxes, clearance, reachable=arguments.flag(reachable, "reachable"))
 
-    def _sampled(self, chosen: I8, boxes: F8, clearance: float, *, reachable: bool) -> F8:
+    def _sampled(self, chosen: I8, boxes: F8 | None, clearance: float, *, reachable: bool) -> F8:
+        """Places in the maps that these worlds are in, by `sample_free` and `reset`."""
         if not len(chosen):
             return np.zeros((0, len(self._specs), 3))
-        self._use_maps()
         places = self._batch.draw(
             chosen,
             boxes,
@@ -556,7 +564,7 @@ class Worlds(Handle):
             reachable,
             lambda number: self._maps[number].space(self._radii, clearance, reachable=reachable),
         )
-        if self._batch.faults(chosen).any():
+        if self._batch.has_failed:
             raise ArgumentError(f"there is no room for {len(self._specs)} robots that are {clearance:g} m apart")
         return places
 
@@ -947,6 +955,15 @@ def are_poses(poses: F8) -> bool:
                 return False
         return True
     return bool(np.isfinite(poses).all() and (np.abs(poses[..., :2]) <= MAX_COORDINATE).all())
+
+
+def are_different(numbers: I8, count: int) -> bool:
+    """Whether numbers, (k,) with k > 0, are different ones of 0 … `count` − 1."""
+    if len(numbers) <= FEW_NUMBERS:  # in less time than a call of NumPy
+        listed = numbers.tolist()
+        return min(listed) >= 0 and max(listed) < count and len(set(listed)) == len(listed)
+    ordered = np.sort(numbers)
+    return bool(ordered[0] >= 0 and ordered[-1] < count and (ordered[1:] != ordered[:-1]).all())
 
 
 def _kind_of(dtype: DTypeLike) -> np.dtype[Any]:

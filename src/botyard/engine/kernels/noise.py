@@ -36,9 +36,15 @@ def stream_key(seed: np.uint64, uid: np.uint64, device: np.uint64, tick: np.uint
 
 
 @inline_kernel
+def hashed(seed: np.uint64, word: np.uint64) -> np.uint64:
+    """Hash of a seed and a word: `botyard.engine.rng.stream_keys` of one of each."""
+    return mix(mix(seed + _GOLDEN) ^ (word + _GOLDEN))
+
+
+@inline_kernel
 def episode_seed(seed: np.uint64, episode: int) -> np.uint64:
     """Seed of an episode of a world: of episode 0 that of the world, of others a hash of both. See `botyard.engine.rng.episode_seeds`."""
-    return seed if episode == 0 else mix(mix(seed + _GOLDEN) ^ (np.uint64(episode) + _GOLDEN))
+    return seed if episode == 0 else hashed(seed, np.uint64(episode))
 
 
 @inline_kernel
