@@ -135,7 +135,7 @@ def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
         "no_cpython_wrapper": True,
         "no_cfunc_wrapper": True,
     }
-    if how.inline == "machine":
+    if how.inline == "machine" or (how.inline == "rows" and is_building):
         options["forceinline"] = True
     elif how.inline == "source":
         options["inline"] = "always"

@@ -348,7 +348,7 @@ def rows_kernels(package: Package) -> Callable[[Callable[..., None]], RowsEntry]
     """A decorator that makes kernels of a package callable from Python, for many rows of arguments at once."""
 
     def decorate(function: Callable[..., None]) -> RowsEntry:
-        return RowsEntry(package.kernel(function), package)
+        return RowsEntry(package.kernel_of_rows(function), package)
 
     return decorate
 

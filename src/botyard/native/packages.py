@@ -38,8 +38,9 @@ class Kernel:
     ----------
     package : Package
         The package that it belongs to.
-    inline : {"no", "machine", "source"}
-        Not inlined; inlined into its callers' machine code; inlined into their source before type inference.
+    inline : {"no", "machine", "source", "rows"}
+        Not inlined; inlined into its callers' machine code; inlined into their source before type inference; inlined into the loop over
+        rows of a shared library.
     """
 
     package: Package
@@ -76,6 +77,15 @@ class Package:
     def kernel(self, function: Function) -> Function:
         """Decorator: a kernel that other kernels call. From Python it is a plain function."""
         _KERNELS[function] = Kernel(self, "no")
+        return function
+
+    def kernel_of_rows(self, function: Function) -> Function:
+        """Decorator: a kernel that is called for many rows of arguments (`botyard.native.kernels.RowsEntry`).
+
+        A call with 150 arrays puts a thousand words on the stack, which takes a fifth of a step of a world without sensors. In a library
+        that is built once there is no call; code that is compiled when it is needed is ready sooner with it.
+        """
+        _KERNELS[function] = Kernel(self, "rows")
         return function
 
     def inline_kernel(self, function: Function) -> Function:
