@@ -1,16 +1,18 @@
-"""Late commands and readings, scaled commands, missing readings, unequal wheels: against plain robots, and as a part of the state."""
+"""Late commands and readings, robots and sensors with rates, scaled commands, missing readings, unequal wheels: against plain robots, and
+as a part of the state."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
@@ -18,6 +20,7 @@ from mcap_ros2.decoder import DecoderFactory
 import botyard
 from botyard.devices.laser import STREAM
 from botyard.engine import commands as cmd
+from botyard.engine.kernels.lateness import is_cycle
 from botyard.engine.rng import draws
 from botyard.errors import ArgumentError, ModelError, StateError
 from botyard.model.library import parse_robot
@@ -48,6 +51,37 @@ def steps_of(latency: float, jitter: float, draw: float, dt: float) -> int:
     return max(0, math.floor((latency + jitter * draw) / dt + 0.5))
 
 
+def is_cycle_exactly(tick: int, rate: Fraction, step: Fraction) -> bool:
+    """Whether a step is the first one at or after a multiple of the period 1 / rate; both are exact."""
+    if not rate:
+        return True
+    number = math.floor(tick * step * rate)
+    return number / rate > (tick - 1) * step
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    rate=st.fractions(Fraction(1, 10), 200, max_denominator=50),
+    step_us=st.integers(1_000, 200_000),
+    first=st.integers(0, 9_000),
+)
+@example(Fraction(0), 20_000, 0)
+@example(Fraction(10), 20_000, 3)
+@example(Fraction(30), 10_000, 9_000)
+@example(Fraction(25), 16_000, 7)
+@example(Fraction(10, 3), 100_000, 8_999)
+def test_cycles_are_multiples_of_the_period_and_never_drift(rate: Fraction, step_us: int, first: int) -> None:
+    step = Fraction(step_us, 10**6)
+    begin = int(first / (rate * step)) if rate else first  # about that cycle
+    for tick in range(begin, begin + 100):
+        assert is_cycle(tick, float(rate), step_us / 1e6) == is_cycle_exactly(tick, rate, step), tick
+
+
+def test_tiny_and_great_rates_have_cycles() -> None:
+    assert [tick for tick in range(1000) if is_cycle(tick, 1e-300, 1e-6)] == [0]
+    assert all(is_cycle(tick, 1e6, 60.0) for tick in range(10**15, 10**15 + 100))
+
+
 COMMANDS = st.one_of(
     st.builds(cmd.SetVelocity, v=st.none() | st.sampled_from([0.0, 0.2, 0.5]), w=st.none() | st.sampled_from([0.0, 0.4, -0.6])),
     st.builds(cmd.MoveBy, st.sampled_from([0.05, -0.3, 0.4])), st.builds(cmd.TurnTo, st.sampled_from([0.5, -2.0])),
@@ -59,20 +93,23 @@ COMMANDS = st.one_of(
 @given(
     latency=st.sampled_from([0.0, 0.04, 0.1, 0.25, 0.5]),
     jitter=st.sampled_from([0.0, 0.5, 1.0]),
+    rate=st.sampled_from([0, 0, 10, 8, 4, Fraction(10, 3), 1]),
     scale=st.sampled_from([1.0, 0.9]),
     step=st.sampled_from([0.1, 0.05]),
     seed=st.integers(0, 2**64 - 1),
     plan=st.lists(st.none() | COMMANDS, min_size=5, max_size=40),
 )
-def test_a_command_counts_after_its_latency_and_in_its_order(
-    latency: float, jitter: float, scale: float, step: float, seed: int, plan: list[cmd.Command | None]
+def test_a_command_counts_after_its_latency_from_the_next_cycle_on_and_in_its_order(
+    latency: float, jitter: float, rate: Fraction, scale: float, step: float, seed: int, plan: list[cmd.Command | None]
 ) -> None:
     """As if somebody had held it back, scaled it, and sent it to a plain robot of that name."""
     jitter *= latency
     if jitter:  # whether another command has ended by now decides whether a velocity says something new
         plan = [one if isinstance(one, cmd.SetVelocity) else None for one in plan]
     late = world(
-        model(CommandSpec(latency=latency, jitter=jitter, scale=botyard.Axes(scale, 1.0, 1.0))), seed=seed, step=step
+        model(CommandSpec(latency=latency, jitter=jitter, rate=float(rate), scale=botyard.Axes(scale, 1.0, 1.0))),
+        seed=seed,
+        step=step,
     )
     plain = world(model(), seed=seed, step=step)
     uid, last = int(late.engine.state.uid[0]), 0
@@ -96,7 +133,8 @@ def test_a_command_counts_after_its_latency_and_in_its_order(
                 (before if value is None else value) if isinstance(command, cmd.SetVelocity) else None
                 for value, before in zip(new, said, strict=True)
             )
-        while waiting and waiting[0][0] <= tick:
+        counts = is_cycle_exactly(tick, Fraction(rate), Fraction(str(step)))
+        while counts and waiting and waiting[0][0] <= tick:
             plain.submit("r0", waiting.pop(0)[1])
         late.step()
         plain.step()
@@ -143,31 +181,37 @@ def scans(sim: Simulation, count: int) -> Iterator[botyard.LaserScan]:
         yield sim.robots["r0"].laser.read()
 
 
-@pytest.mark.parametrize(("latency", "jitter"), [(0.1, 0.0), (0.3, 0.0), (0.3, 0.3), (0.04, 0.0)])
+@pytest.mark.parametrize(("latency", "jitter"), [(0.0, 0.0), (0.1, 0.0), (0.3, 0.0), (0.3, 0.3), (0.04, 0.0)])
+@pytest.mark.parametrize("rate", [0, 20, 5, 4, Fraction(3, 2)])
 @pytest.mark.parametrize("read_before", [False, True])
 def test_a_reading_can_be_had_after_its_latency_with_its_stamp(
-    latency: float, jitter: float, read_before: bool
+    latency: float, jitter: float, rate: Fraction, read_before: bool
 ) -> None:
-    late, plain = world(model(range_noise=0.02, latency=latency, jitter=jitter)), world(model(range_noise=0.02))
+    """And until there is another one, if the sensor measures more seldom than in every step."""
+    late = world(model(range_noise=0.02, missing=0.1, latency=latency, jitter=jitter, measurement_rate=float(rate)))
+    plain = world(model(range_noise=0.02, missing=0.1))
     for sim in (late, plain):
         sim.robots["r0"].command(v=0.3, w=0.2)
     if read_before:  # who reads when must not matter
         late.robots["r0"].laser.read()
     measured = [plain.robots["r0"].laser.read(), *scans(plain, 30)]
-    uid, dues = int(late.engine.state.uid[0]), [0]
+    uid, dues = int(late.engine.state.uid[0]), {0: 0}
     for tick in range(31):
-        draw = float(draws(1, uid, STREAM, tick, 1, 2)[0])
-        dues.append(max(dues[-1], tick + steps_of(latency, jitter, draw, 0.1)))
+        if is_cycle_exactly(tick, Fraction(rate), Fraction(1, 10)):
+            draw = float(draws(1, uid, STREAM, tick, 1, 2)[0])
+            dues[tick] = max(0, *dues.values(), tick + steps_of(latency, jitter, draw, 0.1))
     ages = []
     for tick, scan in enumerate(scans(late, 30), start=1):
-        newest = max([0, *(k for k in range(tick + 1) if dues[k + 1] <= tick)])
+        newest = max([0, *(k for k, due in dues.items() if due <= tick)])
         assert scan.stamp == measured[newest].stamp
         assert np.array_equal(scan.ranges, measured[newest].ranges)
         assert np.array_equal(scan.intensities, measured[newest].intensities)
         assert np.array_equal(late.fleet.ranges()[0], scan.ranges)
         ages.append(tick - newest)
-    assert max(ages) == (round(2 * latency / 0.1) if jitter else round(latency / 0.1 + 1e-9)) or jitter
-    assert len(set(ages[5:])) > 1 or not jitter
+    if not jitter:
+        period = 1 if rate in (0, 20) else math.ceil(10 / Fraction(rate))
+        assert max(ages) == round(latency / 0.1 + 1e-9) + period - 1
+    assert len(set(ages[5:])) > 1 or not (jitter or 0 < rate < 10)
 
 
 def test_missing_readings_are_those_that_the_generator_says() -> None:
@@ -194,39 +238,63 @@ def driven(sim: Simulation, ticks: range) -> list[int]:
 
 
 LATE = model(
-    CommandSpec(latency=0.5, jitter=0.3, scale=botyard.Axes(0.9, 1.0, 1.1)), latency=0.4, jitter=0.2, missing=0.1
-)
+    CommandSpec(latency=0.5, jitter=0.3, rate=4.0, scale=botyard.Axes(0.9, 1.0, 1.1)),
+    latency=0.4, jitter=0.2, missing=0.1, measurement_rate=3.0,
+)  # fmt: skip
+HELD = model(CommandSpec(rate=2.0), measurement_rate=1.5)
 
 
-def test_what_is_under_way_is_a_part_of_the_state() -> None:
-    sim = world(LATE, model())
+@pytest.mark.parametrize("spec", [LATE, HELD])
+def test_what_is_under_way_is_a_part_of_the_state(spec: botyard.RobotSpec) -> None:
+    """In the middle of periods, too."""
+    sim = world(spec, model())
     driven(sim, range(10))
     assert sim.engine.channels.under_way()
     state, twin = sim.save_state(), sim.clone()
     expected = driven(sim, range(10, 25))
     assert driven(twin, range(10, 25)) == expected
-    other = world(LATE, model())
+    other = world(spec, model())
     driven(other, range(17))
     other.restore(state)
     assert driven(other, range(10, 25)) == expected
     # before the first step, too, and after robots have come and gone
-    early = world(LATE)
+    early = world(spec)
     early.robots["r0"].command(v=0.3)
     copy = early.clone()
     assert driven(copy, range(5)) == driven(early, range(5))
     sim.remove_robot("r1")
     sim.remove_robot("r0")
-    sim.add_robot(LATE, "r0", pose=(2, 3, 0))
+    sim.add_robot(spec, "r0", pose=(2, 3, 0))
     sim.step()
     assert not sim.engine.channels.under_way()
 
 
-def test_a_journal_repeats_it() -> None:
-    sim, entries = world(LATE), list[Entry]()
+@pytest.mark.parametrize("is_read", [False, True])
+def test_rays_that_are_set_in_between_are_measured_from_then_on(is_read: bool) -> None:
+    """Who reads when does not matter, and a state from before the next step goes on in the same way."""
+    sim = world(HELD)
+    driven(sim, range(9))
+    sim.robots["r0"].laser.configure(-1.0, 0.5, 5)
+    if is_read:
+        assert len(sim.robots["r0"].laser.read().ranges) == 5
+    twin = sim.clone()
+    assert driven(twin, range(9, 20)) == driven(sim, range(9, 20))
+    scan = sim.robots["r0"].laser.read()
+    assert np.array_equal(twin.robots["r0"].laser.read().ranges, scan.ranges)
+    other = world(HELD)
+    driven(other, range(9))
+    other.robots["r0"].laser.configure(-1.0, 0.5, 5)
+    other.step()
+    assert other.robots["r0"].laser.read().stamp == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("spec", [LATE, HELD])
+def test_a_journal_repeats_it(spec: botyard.RobotSpec) -> None:
+    sim, entries = world(spec), list[Entry]()
     begin = sim.save_state()
     sim.journal(entries.append)
     expected = driven(sim, range(20))
-    again = world(LATE)
+    again = world(spec)
     again.restore(begin)
     assert list(resimulate(again, entries, 20)) == expected
 
@@ -243,7 +311,8 @@ def test_parameters_that_are_set_in_between_are_in_state_and_journal() -> None:
                 robot.set_parameters(
                     command_latency=latency, command_jitter=0.5 * latency, command_scale=random.uniform(0.8, 1.2, 3),
                     range_noise=random.uniform(0.0, 0.1), range_latency=random.uniform(0.0, 0.3), max_speed=[0.5, 0.0, 1.0],
-                    wheel_ratio=random.uniform(0.98, 1.02), **{"range_missing laser": 0.2},
+                    wheel_ratio=random.uniform(0.98, 1.02), command_rate=random.choice([0.0, 3.0, 20.0]),
+                    range_rate=random.choice([0.0, 4.0, 1.0]), **{"range_missing laser": 0.2},
                 )  # fmt: skip
         if k == 20:
             middle = sim.clone()
@@ -277,6 +346,9 @@ def test_parameters_that_are_set_in_between_are_in_state_and_journal() -> None:
         ({"range_min": 9e5}, "range_min laser: expected at most range_max"),
         ({"wheel_ratio": 4.0}, "wheel_ratio: expected 0.5 … 2, found 4"),
         ({"accel": "fast"}, "accel: expected an array of numbers"),
+        ({"command_rate": -1.0}, "commands: rate: expected 0 … 1e+06 Hz, found -1"),
+        ({"command_rate": math.nan}, "command_rate: expected 1 finite numbers"),
+        ({"range_rate": 2e6}, "laser: range_rate must be 0 … 1e+06 Hz, found 2e+06"),
     ],
 )
 def test_wrong_parameters_are_named_and_nothing_is_set(values: dict[str, Any], words: str) -> None:
@@ -387,21 +459,23 @@ def test_odometry_takes_unequal_wheels_for_equal(ratio: float) -> None:
 def test_files_of_robots_say_all_of_it() -> None:
     text = """
     extends = "p3dx"
-    lasers = [{ type = "lms200", latency = 0.05, jitter = 0.01, missing = 0.02 }]
+    lasers = [{ type = "lms200", latency = 0.05, jitter = 0.01, missing = 0.02, measurement_rate = 37.5 }]
     [odometry]
     wheel_ratio = 1.01
     [commands]
     latency = 0.12
     jitter = 0.02
+    rate = 10
     scale = [0.98, 1.0, 1.03]
     """
     spec = parse_robot(text, "ours")
-    assert spec.commands == CommandSpec(latency=0.12, jitter=0.02, scale=botyard.Axes(0.98, 1.0, 1.03))
+    assert spec.commands == CommandSpec(latency=0.12, jitter=0.02, rate=10.0, scale=botyard.Axes(0.98, 1.0, 1.03))
     assert spec.wheel_ratio == 1.01
     laser = spec.lasers[0]
-    assert (laser.latency, laser.jitter, laser.missing) == (0.05, 0.01, 0.02)
+    assert (laser.latency, laser.jitter, laser.missing, laser.measurement_rate) == (0.05, 0.01, 0.02, 37.5)
     table = to_table(spec)
-    assert table["commands"] == {"latency": 0.12, "jitter": 0.02, "scale": [0.98, 1.0, 1.03]}
+    assert table["commands"] == {"latency": 0.12, "jitter": 0.02, "rate": 10.0, "scale": [0.98, 1.0, 1.03]}
+    assert table["lasers"][0]["measurement_rate"] == 37.5
     assert table["odometry"]["wheel_ratio"] == 1.01
     assert "commands" not in to_table(BASE)
     assert "wheel_ratio" not in to_table(BASE)["odometry"]
@@ -412,6 +486,8 @@ def test_files_of_robots_say_all_of_it() -> None:
     [
         ("[commands]\nlatency = -1", "commands.latency: expected 0 … 60 s, found -1"),
         ("[commands]\njitter = 0.1", "commands: jitter must be 0 … the latency, 0 s, found 0.1"),
+        ("[commands]\nrate = -1", "commands.rate: expected 0 … 1e+06 Hz, found -1"),
+        ('lasers = [{ type = "urg", measurement_rate = 2e6 }]', "measurement_rate must be 0 … 1e+06 Hz, found 2e+06"),
         ("[commands]\nscale = [1e3, 1, 1]", "commands: scale must be within ±100, found 1000"),
         ("[commands]\ndelay = 1", 'commands: there is no key "delay" here'),
         ("[odometry]\nwheel_ratio = 3", "odometry.wheel_ratio must be from 0.5 to 2, found 3"),

@@ -1,4 +1,4 @@
-"""`Worlds` with commands and readings that come late, missing readings and unequal wheels: each world is what a simulation is."""
+"""`Worlds` with commands and readings that come late or seldom, missing readings and unequal wheels: each world is what a simulation is."""
 
 from __future__ import annotations
 
@@ -70,6 +70,8 @@ def drive(sim: Simulation, command: np.ndarray, count: int) -> None:
     jitter=st.sampled_from([0.0, 0.5, 1.0]),
     late=st.sampled_from([0.0, 0.04, 0.1, 0.35]),
     late_jitter=st.sampled_from([0.0, 1.0]),
+    rate=st.sampled_from([0.0, 0.0, 15.0, 7.0, 2.0]),
+    range_rate=st.sampled_from([0.0, 0.0, 10.0, 6.0, 2.5]),
     missing=st.sampled_from([0.0, 0.2]),
     has_box=st.booleans(),
     step=st.sampled_from([0.1, 0.05]),
@@ -78,11 +80,15 @@ def drive(sim: Simulation, command: np.ndarray, count: int) -> None:
     actions=st.lists(st.tuples(st.sampled_from(["step", "step", "same", "reset", "branch"]), st.integers(0, 2**32)), max_size=14),
 )  # fmt: skip
 def test_each_world_is_a_simulation(
-    latency: float, jitter: float, late: float, late_jitter: float, missing: float, has_box: bool, step: float, dtype: Any, seed: int,
-    actions: list[tuple[str, int]],
+    latency: float, jitter: float, late: float, late_jitter: float, rate: float, range_rate: float, missing: float, has_box: bool,
+    step: float, dtype: Any, seed: int, actions: list[tuple[str, int]],
 ) -> None:  # fmt: skip
-    commands = botyard.CommandSpec(latency=latency, jitter=jitter * latency, scale=botyard.Axes(0.9, 1.0, 1.1))
-    models = specs(commands, 1.02, latency=late, jitter=late_jitter * late, missing=missing)
+    commands = botyard.CommandSpec(
+        latency=latency, jitter=jitter * latency, rate=rate, scale=botyard.Axes(0.9, 1.0, 1.1)
+    )
+    models = specs(
+        commands, 1.02, latency=late, jitter=late_jitter * late, missing=missing, measurement_rate=range_rate
+    )
     n, scene = 2, replace(ROOM, boxes=(CRATE,)) if has_box else ROOM
     worlds = Worlds(scene, models, n, seeds=seed, step=step, dtype=dtype, sensors=["laser", "sonar"])
     twins = [simulation(scene, models, int(worlds.seeds[i]), step) for i in range(n)]
@@ -115,6 +121,9 @@ def randomised(worlds: Worlds, random: np.random.Generator, some: Any = slice(No
     ):  # fmt: skip
         array = worlds.param(name)
         array[some] = random.uniform(low, high, array[some].shape)
+    for name in ("command_rate", "range_rate"):
+        array = worlds.param(name)
+        array[some] = random.choice([0.0, 2.0, 7.0, 50.0], array[some].shape)
     worlds.param("command_jitter")[some] = 0.5 * worlds.param("command_latency")[some]
     worlds.param("range_jitter")[some] = 0.5 * worlds.param("range_latency")[some]
 
@@ -163,6 +172,29 @@ def test_no_latency_beyond_the_room_and_no_nonsense() -> None:
         with pytest.raises(ArgumentError, match="world 1: a latency is not finite"):
             worlds.step()
         worlds.param(name)[:] = before
+    for name in ("command_rate", "range_rate"):
+        for wrong in (-1.0, np.nan, np.inf, 2e6):
+            worlds.param(name)[1] = wrong
+            with pytest.raises(ArgumentError, match="world 1: a rate is not finite"):
+                worlds.step()
+        worlds.param(name)[:] = 0.0
+    plain.param("command_rate")[:] = 10.0  # that of steps
+    plain.step()
+    for name in ("command_rate", "range_rate"):
+        plain.param(name)[1] = 9.0
+        with pytest.raises(ArgumentError, match=r"world 1: a rate .* max_latency"):
+            plain.step()
+        plain.param(name)[:] = 0.0
+    held = Worlds(ROOM, "p3dx", 2, max_latency=0.0)
+    held.param("command_rate")[1] = held.param("range_rate")[1] = 2.0
+    held.command[..., 0] = 0.4
+    seen = []
+    for _ in range(10):
+        held.step()
+        seen.append((float(held.vel[1, 0, 0]), float(held.ranges[1].sum())))
+    assert len({v for v, _ in seen}) > 1, "the robot has begun at once: tick 0 is a cycle"
+    assert [len({r for _, r in part}) for part in (seen[:4], seen[4:9], seen[9:])] == [1, 1, 1]
+    assert len({r for _, r in seen}) == 3
     worlds.param("range_missing")[2] = 1.5
     with pytest.raises(ArgumentError, match="world 2: ranges or errors of a sensor"):
         worlds.step()
@@ -183,15 +215,18 @@ def test_no_latency_beyond_the_room_and_no_nonsense() -> None:
     late = specs(botyard.CommandSpec(latency=0.4), 1.0)
     with pytest.raises(ArgumentError, match=r"max_latency: expected at least that of the robots, 0\.4 s"):
         Worlds(ROOM, late, 1, max_latency=0.1)
-    for crooked in (worlds._batch.state.all("sent_span"), worlds._batch.state.all("late_span")):
-        crooked[1, 0, 0] = 10**6
-        with pytest.raises(ArgumentError, match="world 1: its state is not one of these worlds"):
-            worlds.step()
-        crooked[1, 0, 0] = 0
+    for crooked in (worlds._batch.state.all("sent_due")[1, 0, :2], worlds._batch.state.all("late_due")[1, 0, 0]):
+        for at in range(2):
+            crooked[at] = 10**6
+            with pytest.raises(ArgumentError, match="world 1: its state is not one of these worlds"):
+                worlds.step()
+            crooked[at] = 0
 
 
 def test_states_branch_with_what_is_under_way() -> None:
-    models = specs(botyard.CommandSpec(latency=0.4, jitter=0.2), 1.0, latency=0.3, jitter=0.1)
+    models = specs(
+        botyard.CommandSpec(latency=0.4, jitter=0.2, rate=4.0), 1.0, latency=0.3, jitter=0.1, measurement_rate=3.0
+    )
     worlds = Worlds(ROOM, models, 2, seeds=[5, 6], sensors=["laser", "sonar"])
     worlds.command[0, :, 0] = 0.5
     worlds.step(3)

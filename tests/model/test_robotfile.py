@@ -62,7 +62,7 @@ rules = st.builds(
 late = st.sampled_from([0.0, 0.04, 0.5])
 lasers = st.builds(
     lambda latency, **same: LaserSpec(**same, latency=latency, jitter=latency / 2),
-    latency=late, missing=numbers(0.0, 1.0), type_name=names,
+    latency=late, missing=numbers(0.0, 1.0), measurement_rate=noise, type_name=names,
     pose=poses, size=st.tuples(noise, noise), fov=numbers(0.0, 6.0), samples=st.integers(1, 2000),
     range_min=noise, range_max=numbers(2.0, 99.0), flipped=st.booleans(), range_noise=noise, angle_noise=noise, reflector=rules,
 )  # fmt: skip
@@ -73,7 +73,7 @@ transducers = st.builds(
 )  # fmt: skip
 rings = st.builds(
     lambda latency, **same: SonarSpec(**same, latency=latency, jitter=latency / 4),
-    latency=late, missing=numbers(0.0, 1.0), type_name=names,
+    latency=late, missing=numbers(0.0, 1.0), measurement_rate=noise, type_name=names,
     transducers=st.lists(transducers, min_size=1, max_size=4).map(tuple), fov=numbers(0.0, 6.0),
     range_min=st.just(0.1), range_max=numbers(5.0, 9.0), noise=noise, rays=st.integers(1, 9),
 )  # fmt: skip
@@ -103,8 +103,8 @@ robots = st.builds(
     returns=returns,
     gripper=st.none() | st.builds(GripperSpec, reach=positive, opening=positive, thickness=positive, paddle_time=positive),
     wheel_radius=positive, gyro=st.booleans(), dynamics=st.none() | masses,
-    commands=st.builds(lambda latency, scale: CommandSpec(latency=latency, jitter=latency / 8, scale=scale), late,
-    st.builds(Axes, *[numbers(-2.0, 2.0)] * 3)),
+    commands=st.builds(lambda latency, rate, scale: CommandSpec(latency=latency, jitter=latency / 8, rate=rate, scale=scale), late,
+    noise, st.builds(Axes, *[numbers(-2.0, 2.0)] * 3)),
 )  # fmt: skip
 robots |= st.builds(replace, robots, drive=st.just(Drive.DIFF), wheel_ratio=numbers(0.6, 1.9))
 
@@ -171,7 +171,7 @@ def test_every_field_of_a_robot_stands_in_its_file() -> None:
         }),
         (BatterySpec, table["battery"], {"by_charge"}),
         (PioneerSpec, table["pioneer"], {"class_name"}),
-        (LaserSpec, table["lasers"][0], {"type_name", "fov", "range_min", "range_max", "latency", "jitter", "missing"}),
+        (LaserSpec, table["lasers"][0], {"type_name", "fov", "range_min", "range_max", "latency", "jitter", "missing", "measurement_rate"}),
     ):  # fmt: skip
         assert {f.name for f in fields(spec) if f.init} - set(part) == elsewhere
 
@@ -191,7 +191,7 @@ returns = { obstacle = false, laser = 2, sonar = false, fiducial = 4, blob = fal
 table_ir = { positions = [[0.1, 0.2]], in_io_packet = true }
 gripper = { reach = 1, opening = 2, thickness = 3, paddle_time = 4, lift_time = 5 }
 odometry = { error = [0.1, 0.2, 0.3], error_low = [-0.1, -0.2, -0.3], perfect = true }
-commands = { latency = 0.3, jitter = 0.1, scale = [0.9, 1.1, 1.2] }
+commands = { latency = 0.3, jitter = 0.1, rate = 12.5, scale = [0.9, 1.1, 1.2] }
 bumpers = { front = 1, rear = 2 }
 fiducial_finder = { pose = [1, 2, 180], range = [1, 2], range_id = 1.5, fov_deg = 90 }
 [limits]
@@ -208,6 +208,7 @@ range = [0.2, 4]
 noise = 0.1
 rays = 3
 update_rate = 20
+measurement_rate = 25
 unconnected = [1]
 single = [{ index = 0, fov_deg = 180, range = [0.3, 3], noise = 0.2 }]
 [pioneer]
@@ -253,6 +254,7 @@ range = [0.5, 9]
 range_noise = 0.1
 angle_noise = 0.2
 update_rate = 12.5
+measurement_rate = 37.5
 reflector = { max_range = 5, max_incidence_deg = 90, strength = 7 }
 """
 RIGHT = math.pi / 2
@@ -262,11 +264,11 @@ EVERYTHING = RobotSpec(
     lasers=(LaserSpec(
         type_name="mine", pose=Pose(1, 2, RIGHT), flipped=True, size=(0.1, 0.2), fov=math.pi, samples=19, range_min=0.5, range_max=9.0,
         range_noise=0.1, angle_noise=0.2, reflector=ReflectorRule(max_range=5.0, max_incidence=RIGHT, strength=7),
-        update_rate=12.5),),
+        update_rate=12.5, measurement_rate=37.5),),
     returns=Returns(obstacle=False, laser=2, sonar=False, fiducial=4, blob=False),
     gripper=GripperSpec(reach=1.0, opening=2.0, thickness=3.0, paddle_time=4.0, lift_time=5.0),
     odometry_error=Axes(0.1, 0.2, 0.3), odometry_error_low=Axes(-0.1, -0.2, -0.3), perfect_odometry=True,
-    commands=CommandSpec(latency=0.3, jitter=0.1, scale=Axes(0.9, 1.1, 1.2)),
+    commands=CommandSpec(latency=0.3, jitter=0.1, rate=12.5, scale=Axes(0.9, 1.1, 1.2)),
     devices=(
         CompassSpec(), GpsSpec(x=0.1, y=0.2, dop=3.0), TableIrSpec(positions=((0.1, 0.2),), in_io_packet=True), BumperSpec(front=1, rear=2),
         FiducialFinderSpec(pose=Pose(1, 2, math.pi), range_min=1.0, range_max=2.0, range_max_id=1.5, fov=RIGHT)),
@@ -274,7 +276,7 @@ EVERYTHING = RobotSpec(
         max_speed=Axes(1, 2, RIGHT), accel=Axes(3, 4, math.pi), decel=Axes(5, 6, 2 * math.pi), top_accel=Axes(7, 8, RIGHT),
         heading_speed=math.pi),
     sonar=SonarSpec(
-        type_name="ring", fov=RIGHT, range_min=0.2, range_max=4.0, noise=0.1, rays=3, update_rate=20.0,
+        type_name="ring", fov=RIGHT, range_min=0.2, range_max=4.0, noise=0.1, rays=3, update_rate=20.0, measurement_rate=25.0,
         transducers=(
             Transducer(pose=Pose(1, 2, RIGHT), fov=math.pi, range_min=0.3, range_max=3.0, noise=0.2),
             Transducer(pose=Pose(3, 4, math.pi), connected=False))),

@@ -197,6 +197,56 @@ def test_scans_have_a_rate_of_their_own(scan_rate: float | None, update_rate: fl
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("by_model", [True, False])
+@pytest.mark.parametrize(("scan_rate", "latency"), [(None, 0.0), (None, 0.04), (50.0, 0.04), (5.0, 0.0)])
+def test_a_measurement_is_published_once_with_its_stamp(
+    scan_rate: float | None, latency: float, by_model: bool
+) -> None:
+    """When it can be had; of 12.5 Hz in steps of 20 ms. Topics that are due more seldom have the last one."""
+
+    async def run() -> None:
+        sim = Simulation.load("office", seed=1, step=0.02)
+        laser = load_laser("lms200")
+        if by_model:
+            laser = replace(laser, measurement_rate=12.5, latency=latency)
+        robot = sim.add_robot(replace(load_robot("p3dx"), lasers=(laser,)), "r0", pose=(10.0, 14.0, 0.0))
+        robot.command(w=0.5)
+        if not by_model:
+            robot.set_parameters(range_rate=12.5, range_latency=latency)
+        parts = compose(sim)
+        graph = RosGraph(parts.hub, parts.control, parts.maps.cells, types(), scan_rate=scan_rate)
+        paper = Recorder()
+        graph.add(paper)
+        scan = paper["/r0/base_scan"]
+        scan.is_wanted = True
+        paper.changed()
+        found, measured = {}, {}
+        for _ in range(60):
+            step(sim, graph)
+            tick = sim.tick
+            measured[robot.laser.read().stamp] = robot.laser.read().ranges.astype(np.float32)
+            for sent in scan.sent:
+                message = types().decode_cdr(sent.cdr, "sensor_msgs/LaserScan")
+                stamp = round(message.header.stamp.sec + message.header.stamp.nanosec * 1e-9, 6)
+                found[tick] = stamp
+                assert np.array_equal(message.ranges, measured[stamp])
+                if by_model and scan_rate is None:
+                    assert message.scan_time == pytest.approx(0.08)
+            scan.sent.clear()
+        stamps = [*found.values()]
+        assert stamps == sorted(set(stamps)), "each once"
+        assert all(round(stamp / 0.08, 6).is_integer() for stamp in stamps)
+        if scan_rate != 5.0:
+            ticks = range(4, 61 - 2 * bool(latency), 4)
+            assert {tick: stamp for tick, stamp in found.items() if stamp} == {
+                tick + round(latency / 0.02): round(0.02 * tick, 6) for tick in ticks
+            }
+        else:
+            assert len(stamps) in (6, 7)
+
+    asyncio.run(run())
+
+
 def test_slow_latched_topics_are_looked_at_once_in_a_period() -> None:
     """The first message comes at once, also for a subscriber that comes later; a change within one period."""
 

@@ -40,7 +40,7 @@ def simulations() -> None:
     assert_type(robot.laser.read(), botyard.LaserScan)
     if robot.sonar is not None:
         assert_type(robot.sonar.read(), botyard.SonarReadings)
-    robot.set_parameters(command_latency=0.1, command_scale=[0.9, 1.0, 1.0])
+    robot.set_parameters(command_latency=0.1, command_rate=10.0, command_scale=[0.9, 1.0, 1.0])
     worlds = botyard.Worlds(botyard.Scene(), "p3dx", 2, max_latency=0.5, sensor_noise=False)
     assert_type(worlds.box_pose, NDArray[np.float64])
     recording = botyard.recording.load(Path("run.mcap"))

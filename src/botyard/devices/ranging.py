@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from botyard import elementwise
 from botyard.elementary import cos, hypot
-from botyard.engine.kernels.lateness import delay_steps
+from botyard.engine.kernels.lateness import delay_steps, is_cycle, is_slower
 from botyard.engine.kernels.packed import Chosen, Output, Sensors, cast
 from botyard.engine.kernels.raycast import MIN_COMPONENT, SECTORS, Beams, Fans
 from botyard.engine.layout import F8, I2, I8, U2, U8
@@ -29,6 +29,7 @@ from botyard.engine.tables import Column, Row, Table
 from botyard.feed import Subject
 from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
+from botyard.model.sensors import LaserSpec, SonarSpec
 from botyard.native.kinds import Pack
 from botyard.workers import Workers
 
@@ -44,8 +45,8 @@ MAX_UNUSED_BEAMS = 20_000
 """Beams that no device uses any more are dropped from the cache when there are more of them."""
 LATENCY_PART = 2
 """Part of the draws of a device's stream for the jitter of latencies (`botyard.engine.rng.draws`); missing readings have part 1."""
-_LATENCY = "latency"
-"""Subscriber of devices whose readings can be had late."""
+_DELAY = "delay"
+"""Subscriber of devices with a delay."""
 MIN_SORTED_DEVICES = 64
 """Devices per step from which they are computed in the order of their cells: 6 % less time with 1000 lasers (cache locality)."""
 
@@ -124,16 +125,28 @@ class Readings:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """How late readings of a device can be had.
+    """How often readings of a device are taken, and how late they can be had.
 
     Attributes
     ----------
     latency, jitter : float
         s; see `botyard.model.sensors.LaserSpec`.
+    rate : float
+        Of measurements, Hz; 0: in each step.
     """
 
     latency: float = 0.0
     jitter: float = 0.0
+    rate: float = 0.0
+
+    @classmethod
+    def of(cls, spec: LaserSpec | SonarSpec) -> Delay:
+        """That of a model."""
+        return cls(spec.latency, spec.jitter, spec.measurement_rate)
+
+    def matters(self, dt: float) -> bool:
+        """Whether it changes what can be had in a world with steps of `dt` s."""
+        return self.latency > 0.0 or is_slower(self.rate, dt)
 
 
 class Late(NamedTuple):
@@ -180,7 +193,10 @@ class RangeDevices:
         self._parallel = False
         self._workers = Workers(self.threads, "rays")
         self._distortions: dict[Hashable, list[Distortion]] = {}
+        self._given: dict[Hashable, Delay] = {}
+        """Delays as they were set."""
         self._delays: dict[Hashable, Delay] = {}
+        """Those of them that matter with the steps of the present."""
         self._late: dict[Hashable, list[Late]] = {}
         """Of devices with a delay: the reading that can be had, and those that cannot yet."""
 
@@ -211,6 +227,8 @@ class RangeDevices:
         device, row, table = self._devices.get(key), self._engine.rows[body], self.table
         if device is None:
             device = self._devices[key] = _Device(table, row, key)
+        if sum(b.n_readings for b in bundles) != sum(b.n_readings for b in device.bundles):
+            self._late.pop(key, None)  # readings of other rays
         device.bundles = tuple(bundles)
         n = device.number
         table.body[n], table.stream[n], table.senses[n] = row, stream, int(senses)
@@ -222,30 +240,40 @@ class RangeDevices:
         self._distortions.setdefault(key, []).append(distortion)
 
     def delay(self, key: Hashable, delay: Delay) -> None:
-        """Set how late a device's readings can be had; one with latency measures in every step, because nobody can measure the past.
+        """Set how late a device's readings can be had; one with a delay measures read or not, because nobody can measure the past.
 
         Those that were measured before keep their times.
         """
-        is_late = delay != Delay()
-        if is_late:
+        self._given[key] = delay
+        self._consider(key)
+
+    def _consider(self, key: Hashable) -> None:
+        """Let the delay of a device count, if it matters."""
+        assert self._engine is not None, "an engine has these devices"
+        delay = self._given[key]
+        matters = delay.matters(self._engine.clock.dt)
+        if matters:
             self._delays[key] = delay
         else:
             self._delays.pop(key, None)
             self._late.pop(key, None)
-        if is_late != (_LATENCY in self._devices[key].readers):
-            self.subscribe(key, _LATENCY, is_late)
+        if matters != (_DELAY in self._devices[key].readers):
+            self.subscribe(key, _DELAY, matters)
 
     def late(self) -> Mapping[Hashable, Sequence[Late]]:
         """Of devices with a delay: the reading that can be had, and those that cannot yet."""
         return self._late
 
     def resume(self, key: Hashable, late: Sequence[Late]) -> None:
-        """Go on with the readings of `late` of a device with a delay, after time was set."""
-        self._late[key] = list(late)
+        """Go on with the readings of `late` of a device, if it has a delay, after time was set."""
+        if key in self._delays:
+            self._late[key] = list(late)
 
     def forget(self) -> None:
-        """Time was set: readings that cannot be had yet never will."""
+        """Time was set, and steps may be others: readings that cannot be had yet never will."""
         self._late.clear()
+        for key in self._given:
+            self._consider(key)
 
     @property
     def is_distorted(self) -> bool:
@@ -281,6 +309,7 @@ class RangeDevices:
         for key in self.table.gone:
             self._unmade.pop(self._devices.pop(key), None)
             self._distortions.pop(key, None)
+            self._given.pop(key, None)
             self._delays.pop(key, None)
             self._late.pop(key, None)
         self.table.gone.clear()
@@ -309,9 +338,25 @@ class RangeDevices:
         fans, active = self._built(engine)
         if len(active) >= MIN_SORTED_DEVICES:  # neighbours visit the same grid cells, which are then in the CPU cache
             active = active[np.argsort(engine.bins.cell[fans.row[active]], kind="stable")]
-        self._cast(engine, active)
-        if self._delays:
-            self._hold_back(engine, active, is_kept=True)
+        if not self._delays:
+            self._cast(engine, active)
+            return
+        clock = engine.clock
+        rests = np.array([self._rests(self._rows[n].key, clock.tick, clock.dt) for n in active.tolist()], np.bool_)
+        measuring = active[~rests] if rests.any() else active
+        self._cast(engine, measuring)
+        self._hold_back(engine, measuring, is_kept=True)
+        self._taken[active[rests]] = True
+        self._hold_back(engine, active[rests], is_kept=False)
+
+    def _rests(self, key: Hashable, tick: int, dt: float) -> bool:
+        """Whether a device does not measure in a step, because it does so more seldom. In a world that stands still, and was changed, it
+        measures again.
+        """
+        delay, queue = self._delays.get(key), self._late.get(key)
+        if delay is None or not queue:
+            return False
+        return queue[-1].tick != tick and not is_cycle(tick, delay.rate, dt)
 
     def read(self, engine: Engine, key: Hashable) -> Readings:
         """Readings of a device in the present state; computed now if the step did not.
@@ -447,17 +492,14 @@ class RangeDevices:
             span = slice(int(self._bounds[index]), int(self._bounds[index + 1]))
             ranges, returns = output.ranges[span], output.bright[span]
             queue = self._late.get(key, [])
-            if queue and len(queue[-1].ranges) != len(ranges):  # of other rays
-                queue.clear()
             if is_kept:
                 self._late[key] = queue
-                # in a world that stands still, and was changed, it is measured again
                 due = queue.pop().due if queue and queue[-1].tick == tick else self._due(engine, index, delay, queue)
                 queue.append(Late(due, tick, ranges.copy(), returns.copy()))
-                there = 0
-                while there + 1 < len(queue) and queue[there + 1].due <= tick:
-                    there += 1
-                del queue[:there]  # before the first one is due it can be had all the same: there is nothing before it
+            there = 0
+            while there + 1 < len(queue) and queue[there + 1].due <= tick:
+                there += 1
+            del queue[:there]  # before the first one is due it can be had all the same: there is nothing before it
             if queue:
                 ranges[:], returns[:] = queue[0].ranges, queue[0].returns
 

@@ -17,13 +17,18 @@ from botyard.elementary import cosine_sine
 from botyard.engine.kernels.fetch import MIN_BEAMS, fetch_cells, fetch_walls
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel, rows_kernel
 from botyard.engine.kernels.lateness import (
+    ALL,
+    LATE,
+    NEW,
     Lateness,
     are_latencies,
+    are_rates,
     are_rings,
     drop_all,
     has_late_readings,
     hold_back,
     lacks_readings,
+    measures,
     take_commands,
 )
 from botyard.engine.kernels.masses import step_masses
@@ -80,6 +85,7 @@ class Fault(IntEnum):
     CONTACTS = 7
     LATENCY = 8
     MAP = 9
+    RATE = 10
 
 
 class Own(NamedTuple):
@@ -195,6 +201,8 @@ def is_motion(state: State, wheels: F8, i: int) -> bool:
 def fault_of(state: State, wheels: F8, fans: Fans, late: Lateness, dt: float, has_masses: bool) -> int:
     """`Fault` of a world whose arrays others have written: kernels index by numbers that follow from them."""
     fault = 0 if are_latencies(late, dt) else 8
+    if not are_rates(late, dt):
+        fault = 10
     if not are_rings(late):
         fault = 5
     for i in range(state.pose.shape[0]):
@@ -307,21 +315,21 @@ def fetch(state: State, grid: Grid, fans: Fans, own: Own, filled: int) -> None:
 
 
 @merged_kernel
-def sense(world: World, fans: Fans, beams: Beams, own: Own) -> None:
-    """Measure with all devices."""
+def measure(world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, which: int) -> None:
+    """Measure with some devices, see `ALL`, and let the readings be those that can be had now."""
     for b in range(fans.r_max.shape[0]):  # a workspace: limits of ranges may have been written
         for j in range(fans.beam_first[b], fans.beam_first[b + 1]):
             fans.beam_r_max[j] = fans.r_max[b]
-    cast_groups(
-        world.grid, world.bodies, world.bins, world.state, fans, beams, own.devices, own.seeds[1], own.counts[TICK], own.raw, own.bright,
-    )  # fmt: skip
-
-
-@merged_kernel
-def measure(world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, are_new: bool) -> None:
-    """Measure with all devices, and let the readings be those that can be had now. `are_new`: see `hold_back`."""
-    sense(world, fans, beams, own)
-    hold_back(world.state, fans, late, are_new, own.seeds[1], own.counts[TICK], own.step[0], own.raw, own.bright)
+    tick, dt, count = own.counts[TICK], own.step[0], own.devices.shape[0]
+    is_each = which != ALL or has_late_readings(late, dt)  # whether each device is asked if it measures in this step
+    together = 1 if is_each else max(count, 1)
+    for n in range(0, count, together):
+        if not is_each or measures(late.delay, late.late_due, n, which, tick, dt):
+            cast_groups(
+                world.grid, world.bodies, world.bins, world.state, fans, beams, own.devices[n : n + together], own.seeds[1], tick,
+                own.raw, own.bright,
+            )  # fmt: skip
+    hold_back(world.state, fans, late, which, own.seeds[1], tick, dt, own.raw, own.bright)
 
 
 @merged_kernel
@@ -329,8 +337,9 @@ def end_step(world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, k
     """Measure after step `k` of those up to `last`, where that is needed; −1: before the first one."""
     if k >= last:
         fetch(world.state, world.grid, fans, own, 1)
-    if k < 0 or k >= last or has_late_readings(late):  # of late readings, what is measured now can be had later
-        measure(world, fans, beams, own, late, k < 0)
+    # of late readings, what is measured now can be had later
+    if k < 0 or k >= last or has_late_readings(late, own.step[0]):
+        measure(world, fans, beams, own, late, NEW if k < 0 else ALL if k >= last else LATE)
 
 
 @merged_kernel
@@ -427,7 +436,7 @@ def advance_world(
     fetch(state, grid, fans, own, 0)
     begin_steps(bodies, own, begins)
     steps = 1 if begins else own.task[STEPS]
-    for k in range(-1 if not begins and lacks_readings(late) else 0, max(steps, 1)):
+    for k in range(-1 if not begins and lacks_readings(late, dt) else 0, max(steps, 1)):
         if k >= 0 and k < steps:
             if not begins:
                 take_commands(state, late, k == 0, own.seeds[1], own.counts[TICK], dt)
@@ -478,7 +487,7 @@ def advance_masses(
     copy_bytes(masses.row, room.row)
     begin_steps(bodies, own, begins)
     steps = 1 if begins else own.task[STEPS]
-    for k in range(-1 if not begins and lacks_readings(late) else 0, max(steps, 1)):
+    for k in range(-1 if not begins and lacks_readings(late, dt) else 0, max(steps, 1)):
         if k >= 0 and k < steps:
             if not begins:
                 take_commands(state, late, k == 0, own.seeds[1], own.counts[TICK], dt)

@@ -1,7 +1,8 @@
-"""Channels by which commands reach robots late or changed: latency with jitter, and scale.
+"""Channels by which commands reach robots late or changed: latency with jitter, the robot's rate, and scale.
 
-A channel gives its commands back in the order in which they were sent. When a command counts is a function of the seed, the robot and the
-step in which it was sent. A robot whose model says nothing of that has no channel, and its commands go straight into the engine's queue.
+A channel gives its commands back in the order in which they were sent. When a command is there is a function of the seed, the robot and
+the step in which it was sent; it counts from the robot's next cycle on. A robot whose model says nothing of that has no channel, and its
+commands go straight into the engine's queue.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from botyard.engine.commands import (
     TurnBy,
     TurnTo,
 )
-from botyard.engine.kernels.lateness import COMMAND_STREAM, delay_steps
+from botyard.engine.kernels.lateness import COMMAND_STREAM, delay_steps, is_cycle, is_slower
 from botyard.engine.layout import Control, Mode, State
 from botyard.engine.rng import draws
 from botyard.model.robot import PLAIN_COMMANDS, CommandSpec
@@ -42,7 +43,7 @@ class Sent:
     Attributes
     ----------
     due : int
-        Step before which it counts.
+        Step before which it is there: it counts from the robot's next cycle on, which is that step or a later one.
     sent : int
         Step before which it was sent.
     source : str
@@ -66,7 +67,7 @@ class Channel:
     Attributes
     ----------
     spec : CommandSpec
-        Latency, jitter and scale in force.
+        Latency, jitter, rate and scale in force.
     under_way : list of Sent
         In the order in which they arrive.
     """
@@ -119,9 +120,9 @@ class Channels:
         """Let these commands be under way to a body."""
         self._of.setdefault(name, Channel(PLAIN_COMMANDS)).under_way = list(under_way)
 
-    def is_due(self, tick: int) -> bool:
-        """Whether a command counts before the step `tick`."""
-        return any(channel.under_way and channel.under_way[0].due <= tick for channel in self._of.values())
+    def is_due(self, tick: int, dt: float) -> bool:
+        """Whether a command counts before the step `tick`, of `dt` s."""
+        return any(_is_due(channel, tick, dt) for channel in self._of.values())
 
     def send(
         self, name: str, command: Command, source: str, sequence: int, *, state: State, row: int, seed: np.uint64, tick: int, dt: float
@@ -135,7 +136,7 @@ class Channels:
             return command
         if isinstance(command, SetVelocity):
             command = scaled(command, spec)
-        if spec.latency <= 0.0 and not channel.under_way:
+        if spec.latency <= 0.0 and not channel.under_way and not is_slower(spec.rate, dt):
             return command
         if isinstance(command, SetVelocity) and says_nothing_new(command, channel.under_way, state, row):
             return None
@@ -176,10 +177,12 @@ class Channels:
             return None
         return SetVelocities(command.rows[stays], *(None if a is None else a[stays] for a in (v, w, vy)))
 
-    def arrive(self, state: State, rows: Mapping[str, int], tick: int) -> bool:
-        """Let those commands count that are due before the step `tick`. Whether there are any."""
+    def arrive(self, state: State, rows: Mapping[str, int], tick: int, dt: float) -> bool:
+        """Let those commands count that are due before the step `tick`, of `dt` s. Whether there are any."""
         any_arrived = False
         for name, channel in self._of.items():
+            if not _is_due(channel, tick, dt):
+                continue
             queue = channel.under_way
             count = 0
             while count < len(queue) and queue[count].due <= tick:
@@ -191,6 +194,12 @@ class Channels:
                     one.command.apply(state, rows[name])
                 del queue[:count]
         return any_arrived
+
+
+def _is_due(channel: Channel, tick: int, dt: float) -> bool:
+    """Whether a command of a channel counts before the step `tick`, of `dt` s."""
+    queue = channel.under_way
+    return bool(queue) and queue[0].due <= tick and is_cycle(tick, channel.spec.rate, dt)
 
 
 def scaled(command: SetVelocity, spec: CommandSpec) -> SetVelocity:

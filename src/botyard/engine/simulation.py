@@ -611,10 +611,10 @@ class Engine:
     @property
     def is_pending(self) -> bool:
         """Whether commands wait for the next step."""
-        return bool(self._queue or self._bulk) or self.channels.is_due(self.clock.tick)
+        return bool(self._queue or self._bulk) or self.channels.is_due(self.clock.tick, self.clock.dt)
 
     def _drain(self) -> None:
-        if self.channels and self.channels.arrive(self.state, self.rows, self.clock.tick):
+        if self.channels and self.channels.arrive(self.state, self.rows, self.clock.tick, self.clock.dt):
             self._touch()
         if self._bulk:
             self._drain_bulk()
@@ -680,6 +680,7 @@ class Engine:
     ) -> None:
         """Set time, seed, waiting commands (see `queued`) and those under way, after columns of the state were written."""
         self._queue, self._bulk = [], []
+        self.clock.tick, self.clock.step_us = tick, step_us
         self.channels.clear()
         for name, sent in under_way.items():
             self.channels.resume(name, sent)
@@ -691,7 +692,6 @@ class Engine:
             else:
                 self._queue.append((self.specs[self.rows[name]].uid, source, number, name, command))
         self._sequence = sequence
-        self.clock.tick, self.clock.step_us = tick, step_us
         self.seed_word = seed_word(seed)
         self.seed = seed
 

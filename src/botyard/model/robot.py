@@ -16,7 +16,7 @@ from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, is_default, is_
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Returns
 from botyard.model.parameters import parameter, range_problems
-from botyard.model.sensors import MAX_LATENCY_S, LaserSpec, SonarSpec, check_latency
+from botyard.model.sensors import MAX_LATENCY_S, MAX_RATE_HZ, LaserSpec, SonarSpec, check_latency
 from botyard.names import check_name
 from botyard.units import from_deg, from_mm
 
@@ -109,12 +109,16 @@ class CommandSpec:
         not.
     jitter : float
         Half-width of the uniform error of that time, s; drawn for each command. Commands never overtake each other.
+    rate : float
+        Of the robot's control cycles, Hz of simulated time; 0: each step is one. A command counts from the first cycle on after its
+        latency. Cycle k is k / rate after the beginning of time; in a simulation the first step at or after that.
     scale : Axes
         What a velocity command is multiplied by, axis by axis, before limits count. Distance moves and headings end by odometry.
     """
 
     latency: float = parameter(0.0, unit="s", low=0.0, high=MAX_LATENCY_S, is_brief=True)
     jitter: float = parameter(0.0, unit="s", low=0.0, high=MAX_LATENCY_S, is_brief=True)
+    rate: float = parameter(0.0, unit="Hz", low=0.0, high=MAX_RATE_HZ, is_brief=True)
     scale: Axes = parameter(Axes(1.0, 1.0, 1.0), is_brief=True)
 
     def __post_init__(self) -> None:

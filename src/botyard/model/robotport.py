@@ -327,9 +327,8 @@ class Fleet(Protocol):
         """Slices of `readings` of all range sensors measured in the last step, by their keys; the same object while these are the same."""
         ...
 
-    @property
-    def ages_us(self) -> Mapping[Hashable, int]:
-        """How long ago readings of sensors with latency were measured, µs of simulated time; those of others were in the last step."""
+    def age_us(self, key: Hashable) -> int:
+        """How long ago the reading of a range sensor that can be had was measured, µs of simulated time; 0: after the last step."""
         ...
 
     def refresh(self) -> None:

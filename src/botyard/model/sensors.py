@@ -21,8 +21,8 @@ MAX_SAMPLES: Final = 100_000
 """Most rays of a laser."""
 MAX_SONAR_RAYS: Final = 1_000
 """Most rays of a sonar transducer."""
-MAX_UPDATE_RATE_HZ: Final = 1e6
-"""Greatest update rate: simulated time has whole microseconds."""
+MAX_RATE_HZ: Final = 1e6
+"""Greatest rate of sensors and of commands: simulated time has whole microseconds."""
 
 
 MAX_LATENCY_S: Final = 60.0
@@ -42,9 +42,10 @@ def _check_missing(what: str, share: float) -> None:
         raise ModelError(f"{what}: missing must be a share of 0 … 1, found {share:g}")
 
 
-def _check_rate(what: str, rate: float) -> None:
-    if not 0.0 <= rate <= MAX_UPDATE_RATE_HZ:
-        raise ModelError(f"{what}: update_rate must be 0 … {MAX_UPDATE_RATE_HZ:g} Hz, found {rate:g}")
+def check_rate(what: str, rate: float, name: str = "update_rate") -> None:
+    """Refuse a rate, Hz, that is out of range. Raises ModelError."""
+    if not 0.0 <= rate <= MAX_RATE_HZ:
+        raise ModelError(f"{what}: {name} must be 0 … {MAX_RATE_HZ:g} Hz, found {rate:g}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,11 @@ class LaserSpec(DeviceSpec):
         Treatment of bright returns.
     update_rate : float
         How often interfaces that publish by themselves (ROS) take a scan, Hz of simulated time; 0: in every step. Who asks for a reading
-        (programs, Pioneer clients) gets that of the present state at any time.
+        (programs, Pioneer clients) gets that of the present state at any time, or the one that `measurement_rate` and `latency` say.
+    measurement_rate : float
+        How often it measures, Hz of simulated time; 0: in every step. In between all who read it get the last measurement, with its
+        stamp; a latency begins with the measurement. Measurement k is k / rate after the beginning of time; in a simulation the first
+        step at or after that. A laser with fewer measurements than steps takes them read or not.
     latency : float
         A reading can be had from so long after its measurement on, s of simulated time; in a simulation whole steps, to the nearest. Its
         stamp is that of the measurement. A laser with latency measures in every step, read or not.
@@ -98,6 +103,7 @@ class LaserSpec(DeviceSpec):
     angle_noise: float = 0.0
     reflector: ReflectorRule = DEFAULT_RULE
     update_rate: float = parameter(0.0, unit="Hz")
+    measurement_rate: float = parameter(0.0, unit="Hz", is_brief=True)
     latency: float = parameter(0.0, unit="s", is_brief=True)
     jitter: float = parameter(0.0, unit="s", is_brief=True)
     missing: float = parameter(0.0, is_brief=True)
@@ -112,7 +118,8 @@ class LaserSpec(DeviceSpec):
             )
         if not 0.0 <= self.fov <= 2.0 * math.pi + 1e-9:
             raise ModelError(f"laser {self.type_name}: field of view must be within 0…360°, found {self.fov:.3f} rad")
-        _check_rate(f"laser {self.type_name}", self.update_rate)
+        check_rate(f"laser {self.type_name}", self.update_rate)
+        check_rate(f"laser {self.type_name}", self.measurement_rate, "measurement_rate")
         check_latency(f"laser {self.type_name}", self.latency, self.jitter)
         _check_missing(f"laser {self.type_name}", self.missing)
 
@@ -163,8 +170,8 @@ class SonarSpec(DeviceSpec):
     rays : int
         Rays cast over the cone by each transducer, of which the shortest counts; 1 is the central ray alone (SEN-017, SEN-018).
         A transducer with a cone of its own has as many as keep their spacing.
-    update_rate : float
-        As that of `LaserSpec`, Hz.
+    update_rate, measurement_rate : float
+        As those of `LaserSpec`, Hz.
     latency, jitter, missing : float
         As those of `LaserSpec`, s, s, and of transducers.
     """
@@ -178,6 +185,7 @@ class SonarSpec(DeviceSpec):
     noise: float = 0.0
     rays: int = 1
     update_rate: float = parameter(0.0, unit="Hz")
+    measurement_rate: float = parameter(0.0, unit="Hz", is_brief=True)
     latency: float = parameter(0.0, unit="s", is_brief=True)
     jitter: float = parameter(0.0, unit="s", is_brief=True)
     missing: float = parameter(0.0, is_brief=True)
@@ -192,7 +200,8 @@ class SonarSpec(DeviceSpec):
             )
         if not 1 <= self.rays <= MAX_SONAR_RAYS:
             raise ModelError(f"sonar {self.type_name}: rays must be 1 … {MAX_SONAR_RAYS}, found {self.rays}")
-        _check_rate(f"sonar {self.type_name}", self.update_rate)
+        check_rate(f"sonar {self.type_name}", self.update_rate)
+        check_rate(f"sonar {self.type_name}", self.measurement_rate, "measurement_rate")
         check_latency(f"sonar {self.type_name}", self.latency, self.jitter)
         _check_missing(f"sonar {self.type_name}", self.missing)
         for i, t in enumerate(self.transducers):

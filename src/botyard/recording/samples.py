@@ -157,7 +157,7 @@ class Sample:
     readings : Readings or None
         Of all range sensors; None: no sensor is recorded.
     ages_us : mapping
-        How long ago readings of sensors with latency were measured, µs, by their keys.
+        How long ago readings of sensors were measured whose readings come late or seldom, µs, by their keys.
     """
 
     time_us: int

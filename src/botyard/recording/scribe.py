@@ -67,13 +67,17 @@ class _Fleet:
         self.readings: tuple[NDArray[np.float64], NDArray[np.int16]]
         self._of: tuple[Mapping[Key, Sensor], bytes] = {}, b""
         self._measured: dict[Key, tuple[int, int]] = {}
-        self.ages_us: Mapping[Hashable, int] = {}
+        self._ages_us: Mapping[Hashable, int] = {}
+
+    def age_us(self, key: Hashable) -> int:
+        """How long before the sample a reading was measured, µs."""
+        return self._ages_us.get(key, 0)
 
     def show(self, sample: Sample) -> None:
         """Show a step."""
         self.state = cast(BodyColumns, sample.columns)
         self.rows = sample.plan.rows
-        self.ages_us = sample.ages_us
+        self._ages_us = sample.ages_us
         if sample.readings is not None:
             ranges, returns, taken = sample.readings
             sensors, which = sample.plan.sensors, taken.tobytes()

@@ -32,7 +32,7 @@ from botyard.engine.batch import (
 from botyard.engine.blocks import Blocks
 from botyard.engine.build import BodySpec, build_bins
 from botyard.engine.dynamics import build_shapes
-from botyard.engine.kernels.lateness import Lateness
+from botyard.engine.kernels.lateness import SLOTS, Lateness
 from botyard.engine.kernels.raycast import Beams, Fans
 from botyard.engine.layout import F8, I4, I8, U1, U8, Bins, Bodies, Grid, State
 from botyard.engine.masslayout import (
@@ -98,9 +98,9 @@ class Plan:
     dtype : dtype
         Type of the readings.
     delays : sequence of Delay
-        How late readings of the range sensors can be had.
+        How often the range sensors measure, and how late their readings can be had.
     late_steps : int or None
-        Greatest latency with jitter of commands and readings, in steps; None: there is none.
+        Greatest latency with jitter of commands and readings, in steps; None: there is none, nor a rate below that of steps.
     has_one_map : bool
         There is no other map than number 0.
     """
@@ -120,17 +120,18 @@ class Plan:
         """Commands and readings of a world that begins."""
         m, d, r = len(self.state.pose), len(self.fans), (len(self.state.pose) - self.boxes) * self.readings
         commands = [spec.commands for spec in self.specs]
-        sent = 0 if self.late_steps is None else self.late_steps + 1  # as many as can be sent, one in each step
-        late = 0 if self.late_steps is None else self.late_steps + 2  # and the one that can be had
+        # one for each step, and one that waits for a cycle of its robot, or can be had
+        room = 0 if self.late_steps is None else self.late_steps + 2
         return Lateness(
-            command=np.zeros((m, 3)), scale=np.array([one.scale.as_tuple() for one in commands]),
-            latency=np.array([one.latency for one in commands]), jitter=np.array([one.jitter for one in commands]),
-            sent_due=np.zeros((m, sent), np.int64), sent=np.zeros((m, sent, 3)), sent_span=np.zeros((m, 2), np.int64),
-            range_latency=np.array([one.latency for one in self.delays], np.float64),
-            range_jitter=np.array([one.jitter for one in self.delays], np.float64), late_due=np.zeros((d, late), np.int64),
-            late_tick=np.zeros((d, late), np.int64), late=np.zeros((late, r)), late_bright=np.zeros((late, r), np.int16),
-            late_span=np.zeros((d, 2), np.int64),
-        )  # fmt: skip
+            command=np.zeros((m, 3)),
+            channel=np.array([(one.latency, one.jitter, one.rate, *one.scale.as_tuple()) for one in commands]),
+            sent_due=np.zeros((m, SLOTS + room), np.int64),
+            sent=np.zeros((m, room, 3)),
+            delay=np.array([(one.latency, one.jitter, one.rate) for one in self.delays], np.float64).reshape(d, 3),
+            late_due=np.zeros((d, 1 + room, 2), np.int64),
+            late=np.zeros((room, r)),
+            late_bright=np.zeros((room, r), np.int16),
+        )
 
 
 class _Thread:

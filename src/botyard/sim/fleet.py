@@ -266,9 +266,17 @@ class Fleet(Handle):
 
     @property
     def ages_us(self) -> Mapping[Hashable, int]:
-        """How long ago readings of sensors with latency were measured, µs of simulated time; those of others were in the last step."""
+        """`age_us` of all sensors whose readings come late or seldom."""
         late, clock = self._sim._devices.late(), self._sim._engine.clock
         return {key: (clock.tick - one[0].tick) * clock.step_us for key, one in late.items()} if late else {}
+
+    def age_us(self, key: Hashable) -> int:
+        """How long ago the reading of a range sensor that can be had was measured, µs of simulated time; 0: after the last step."""
+        late = self._sim._devices.late().get(key)
+        if late is None:
+            return 0
+        clock = self._sim._engine.clock
+        return (clock.tick - late[0].tick) * clock.step_us
 
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
         """The beams of a range sensor."""

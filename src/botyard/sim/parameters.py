@@ -18,7 +18,7 @@ from botyard.devices.sonar import sonar_bundles
 from botyard.errors import ArgumentError, ModelError
 from botyard.model.beams import Bundle
 from botyard.model.robot import MAX_RAMP, MAX_SPEED, MAX_WHEEL_RATIO, Axes, CommandSpec, Drive, RobotSpec
-from botyard.model.sensors import LaserSpec, SonarSpec, check_latency
+from botyard.model.sensors import LaserSpec, SonarSpec, check_latency, check_rate
 from botyard.sim.core import Core
 from botyard.sim.readings import Laser, Sonar
 
@@ -43,8 +43,8 @@ BEAMS: Final[Mapping[str, tuple[str, float]]] = {
     "range_missing": ("missing", 1.0),
 }
 """Fields of beams, with their greatest values; a number for each bundle of a sensor."""
-DELAYS: Final = ("range_latency", "range_jitter")
-COMMANDS: Final = ("command_latency", "command_jitter", "command_scale")
+DELAYS: Final = ("range_latency", "range_jitter", "range_rate")
+COMMANDS: Final = ("command_latency", "command_jitter", "command_rate", "command_scale")
 
 
 class Equipped(Protocol):
@@ -125,6 +125,7 @@ def check(spec: RobotSpec, values: Values) -> None:
         for key, sensor in sensors_of(spec).items():
             delay = delay_of(sensor, key, values)
             check_latency(key, delay.latency, delay.jitter)
+            check_rate(key, delay.rate, "range_rate")
     except ModelError as error:
         raise ArgumentError(str(error)) from None
     for key, sensor in sensors_of(spec).items():
@@ -141,14 +142,18 @@ def command_spec(spec: RobotSpec, values: Values) -> CommandSpec:
     return CommandSpec(
         latency=values.get("command_latency", [own.latency])[0],
         jitter=values.get("command_jitter", [own.jitter])[0],
+        rate=values.get("command_rate", [own.rate])[0],
         scale=Axes(*values.get("command_scale", own.scale.as_tuple())),
     )
 
 
 def delay_of(sensor: LaserSpec | SonarSpec, key: str, values: Values) -> Delay:
-    """How late readings of a sensor can be had with these parameters. `key`: its name."""
+    """How often a sensor measures, and how late its readings can be had, with these parameters. `key`: its name."""
+    own = Delay.of(sensor)
     return Delay(
-        values.get(f"range_latency {key}", [sensor.latency])[0], values.get(f"range_jitter {key}", [sensor.jitter])[0]
+        values.get(f"range_latency {key}", [own.latency])[0],
+        values.get(f"range_jitter {key}", [own.jitter])[0],
+        values.get(f"range_rate {key}", [own.rate])[0],
     )
 
 
@@ -192,4 +197,4 @@ def restore(sim: Core, robots: Mapping[str, Equipped], saved: Mapping[str, Value
             apply(sim, robot, saved[name])
 
 
-__all__ = ["BEAMS", "COLUMNS", "Values", "apply", "check", "restore", "sensors_of", "spread"]
+__all__ = ["BEAMS", "COLUMNS", "COMMANDS", "DELAYS", "Values", "apply", "check", "restore", "sensors_of", "spread"]

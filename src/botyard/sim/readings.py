@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from botyard.handle import Handle
 from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
 from botyard.model.readings import LaserScan, SonarReadings
-from botyard.model.sensors import LaserSpec
+from botyard.model.sensors import LaserSpec, SonarSpec
 from botyard.sim.core import Member
 from botyard.sim.journal import (
     SetRays,
@@ -25,6 +25,13 @@ from botyard.sim.journal import (
 
 MAX_RAYS = 100_000
 """Rays of a laser, at most, that can be configured."""
+
+
+def _delay(robot: Member, key: Hashable, spec: LaserSpec | SonarSpec) -> None:
+    """Let readings come as late, and as seldom, as the model says."""
+    delay = Delay.of(spec)
+    if delay != Delay():
+        robot._sim._devices.delay(key, delay)
 
 
 class Laser(Handle):
@@ -45,8 +52,7 @@ class Laser(Handle):
         self._key = (robot.name, "laser", index)
         self._tuned: dict[str, float] = {}
         self._configure(laser_bundle(self.spec, robot._sim.sensor_noise))
-        if self.spec.latency > 0.0:
-            robot._sim._devices.delay(self._key, Delay(self.spec.latency, self.spec.jitter))
+        _delay(robot, self._key, self.spec)
 
     def _configure(self, bundle: Bundle) -> None:
         self._bundle = bundle = replace(bundle, **self._tuned)  # type: ignore[arg-type]  # fields that are floats
@@ -132,8 +138,7 @@ class Sonar(Handle):
         self._robot = robot
         self._key = (robot.name, "sonar", 0)
         self._tune({})
-        if self.spec.latency > 0.0:
-            robot._sim._devices.delay(self._key, Delay(self.spec.latency, self.spec.jitter))
+        _delay(robot, self._key, self.spec)
 
     def _tune(self, fields: Mapping[str, Sequence[float]]) -> None:
         """Set fields of its beams instead of those of the model, a number for each transducer, and none others."""

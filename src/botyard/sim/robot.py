@@ -256,9 +256,9 @@ class BaseRobot(Member):
         ----------
         **values
             ``max_speed``, ``top_speed``, ``accel``, ``decel``, ``odometry_error_low``, ``odometry_error_high`` and ``command_scale``: three
-            numbers, or one for all axes; ``command_latency``, ``command_jitter``, ``wheel_ratio``; of all its lasers and its ring
-            ``range_min``, ``range_max``, ``range_noise``, ``bearing_noise``, ``range_missing``, ``range_latency``, ``range_jitter``. Units
-            are those of `Worlds.param`. Of one sensor: ``**{"range_noise laser_2": 0.05}``.
+            numbers, or one for all axes; ``command_latency``, ``command_jitter``, ``command_rate``, ``wheel_ratio``; of all its lasers
+            and its ring ``range_min``, ``range_max``, ``range_noise``, ``bearing_noise``, ``range_missing``, ``range_latency``,
+            ``range_jitter``, ``range_rate``. Units are those of `Worlds.param`. Of one sensor: ``**{"range_noise laser_2": 0.05}``.
 
         Raises
         ------

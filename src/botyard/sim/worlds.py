@@ -16,7 +16,7 @@ Each world is what a `Simulation` of its seed is, bit for bit. There is no Pytho
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Self, TypedDict, Unpack
 
@@ -34,7 +34,18 @@ from botyard.engine.batch import EPISODE, MAP, MAX_COORDINATE, SAMPLES, TICK, Co
 from botyard.engine.blocks import Blocks
 from botyard.engine.channels import Sent
 from botyard.engine.commands import SetVelocity, check_pose
-from botyard.engine.kernels.lateness import Lateness, delay_steps
+from botyard.engine.kernels.lateness import (
+    COUNT,
+    FIRST,
+    JITTER,
+    LATENCY,
+    RATE,
+    SCALE,
+    SLOTS,
+    Lateness,
+    delay_steps,
+    is_slower,
+)
 from botyard.engine.layout import F8, I1, I8, U1, U8, State
 from botyard.engine.rng import DEFAULT_SEED, episode_seeds
 from botyard.errors import ArgumentError, NotNowError
@@ -45,11 +56,11 @@ from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.sensors import MAX_LATENCY_S
-from botyard.sim.batch import SENSOR, Batch, Plan
+from botyard.sim.batch import Batch, Plan
 from botyard.sim.freespace import checked_clearance
 from botyard.sim.journal import API
 from botyard.sim.notebook import MAX_ROWS, page
-from botyard.sim.parameters import BEAMS, COLUMNS
+from botyard.sim.parameters import BEAMS, COLUMNS, COMMANDS, DELAYS, sensors_of
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_WALL_REACH_M
 from botyard.sim.repeating import Episode, EpisodeLog
 from botyard.sim.simulation import MAX_THREADS, Simulation
@@ -76,6 +87,7 @@ FAULTS: Final = {
     Fault.CONTACTS: "its bodies with mass touch others and walls in more places than there is room for; a Simulation makes room",
     Fault.LATENCY: "a latency is not finite, negative or beyond max_latency, a jitter is above its latency, or a scale is too large",
     Fault.MAP: "its state has another map, and these worlds have only one",
+    Fault.RATE: "a rate is not finite, negative or too large, or it needs room: say max_latency, 0 or more, when the worlds are made",
 }
 PARAMETERS: Final = {
     "max_speed": "max_vel",
@@ -89,18 +101,29 @@ PARAMETERS: Final = {
     "range_noise": "r_noise",
     "bearing_noise": "a_noise",
     "range_missing": "missing",
-    "range_latency": "range_latency",
-    "range_jitter": "range_jitter",
-    "command_latency": "latency",
-    "command_jitter": "jitter",
-    "command_scale": "scale",
+    "range_latency": "delay",
+    "range_jitter": "delay",
+    "range_rate": "delay",
+    "command_latency": "channel",
+    "command_jitter": "channel",
+    "command_rate": "channel",
+    "command_scale": "channel",
     "wheel_ratio": "wheels",
 }
-"""Names of `Worlds.param`, and of the arrays."""
-OF_BODIES: Final = frozenset({*State._fields, "latency", "jitter", "scale", "wheels"})
+"""Names of `Worlds.param`, and of the arrays that have them."""
+PARTS: Final[Mapping[str, int | slice]] = {
+    "range_latency": LATENCY,
+    "range_jitter": JITTER,
+    "range_rate": RATE,
+    "command_latency": LATENCY,
+    "command_jitter": JITTER,
+    "command_rate": RATE,
+    "command_scale": slice(SCALE, SCALE + 3),
+    "wheel_ratio": 0,
+}
+"""Which numbers of the last axis they are, where these are not all of it."""
+OF_BODIES: Final = frozenset({*State._fields, "channel", "wheels"})
 """Arrays of these that have a row for each body."""
-LATENESS: Final = ("range_latency", "range_jitter", "latency", "jitter", "scale", "wheels")
-"""Those of the arrays that are neither of bodies nor of the beams of sensors."""
 
 
 class Errors(TypedDict, total=False):
@@ -140,7 +163,8 @@ class Worlds(Handle):
         maps have the same boxes, at any poses.
     max_latency : float, optional
         Greatest latency with jitter of commands and readings that `param` may set, s; without it that of the models. What is under way
-        takes memory: a scan for each step of it.
+        takes memory: a scan for each step of it, and two. Rates of commands and of measurements below that of steps need it, too; 0 is
+        enough for them.
     **errors
         ``sensor_noise`` and ``odometry_error`` as for `Simulation`.
 
@@ -666,12 +690,15 @@ class Worlds(Handle):
         ``range_noise``, ``bearing_noise``   (n, b): half-widths of their errors, m, rad
         ``range_missing``                    (n, b): shares of readings without a return, 0 … 1
         ``range_latency``, ``range_jitter``  (n, d): of readings of each laser and ring, s; jitter at most latency
+        ``range_rate``                       (n, d): of measurements of each laser and ring, Hz; 0: in each step
         ``command_latency``, ``…_jitter``    (n, m): of commands, s; jitter at most latency
+        ``command_rate``                     (n, m): of robots' control cycles, Hz; 0: each step is one
         ``command_scale``                    (n, m, 3): what velocity commands are multiplied by
         ``wheel_ratio``                      (n, m): right wheel's diameter by the left one's; 0.5 … 2
         ===================================  ==========================================================================
 
-        Latencies may be up to `max_latency`.
+        Latencies may be up to `max_latency`, and rates below that of steps need it. Cycles and measurements are counted from tick 0 of
+        each episode.
 
         Raises
         ------
@@ -681,7 +708,7 @@ class Worlds(Handle):
         arguments.one_of(name, "name", PARAMETERS)
         array = self._batch.state.all(PARAMETERS[name])
         array = array[:, self._robots] if PARAMETERS[name] in OF_BODIES else array
-        return array[..., 0] if name == "wheel_ratio" else array
+        return array[..., PARTS[name]] if name in PARTS else array
 
     def world(self, i: int) -> Simulation:
         """A simulation in the state of world `i`: it goes on as the world does, and is independent of it.
@@ -715,28 +742,28 @@ class Worlds(Handle):
 
     def _erring(self, state: Blocks, i: int) -> list[dict[str, list[float]]]:
         """What robots and sensors err by in row `i`, as `_values` has it."""
-        arrays = {name: state.of(i, name) for name in (*SENSOR, *LATENESS)}
-        own = {name: array[self._robots] if name in OF_BODIES else array for name, array in arrays.items()}
-        return self._values(own, set(PARAMETERS) - set(COLUMNS))
+        own = {}
+        for name in PARAMETERS.keys() - COLUMNS.keys():
+            array = state.of(i, PARAMETERS[name])
+            array = array[self._robots] if PARAMETERS[name] in OF_BODIES else array
+            own[name] = array[..., PARTS[name]] if name in PARTS else array
+        return self._values(own)
 
-    def _values(self, own: Mapping[str, NDArray[Any]], names: Container[str]) -> list[dict[str, list[float]]]:
-        """Parameters of each robot, as `Robot.set_parameters` takes them. `own`: arrays of a world, with rows
-        for robots alone; `names`: of those that are wanted.
-        """
+    def _values(self, own: Mapping[str, NDArray[Any]]) -> list[dict[str, list[float]]]:
+        """Parameters of each robot, as `Robot.set_parameters` takes them. `own`: those of a world, as `param` has them."""
         found: list[dict[str, list[float]]] = [{} for _ in self.names]
-        for name in (*COLUMNS, "command_latency", "command_jitter", "command_scale", "wheel_ratio"):
-            if name in names:
-                array = own[PARAMETERS[name]]
-                for k, values in enumerate(found):
-                    values[name] = array[k, :1].tolist() if name == "wheel_ratio" else np.atleast_1d(array[k]).tolist()
+        for name in (*COLUMNS, *COMMANDS, "wheel_ratio"):
+            if name in own:
+                for values, numbers in zip(found, own[name], strict=True):
+                    values[name] = np.atleast_1d(numbers).tolist()
         at = 0
         for g, ((kind, index), fan) in enumerate(self._fans):
             sensor, end = kind if index == 0 else f"{kind}_{index + 1}", at + len(fan.bundles)
-            for name, (column, _) in BEAMS.items():
-                if name in names:
-                    found[fan.row - len(self.box_names)][f"{name} {sensor}"] = own[column][at:end].tolist()
-            for name in ("range_latency", "range_jitter"):
-                if name in names:
+            for name in BEAMS:
+                if name in own:
+                    found[fan.row - len(self.box_names)][f"{name} {sensor}"] = own[name][at:end].tolist()
+            for name in DELAYS:
+                if name in own:
                     found[fan.row - len(self.box_names)][f"{name} {sensor}"] = [float(own[name][g])]
             at = end
         return found
@@ -745,24 +772,24 @@ class Worlds(Handle):
         """Let commands and readings that are under way in a world be so in a simulation."""
         tick = sim.tick
         for k, name in enumerate(self.names, start=len(self.box_names)):
-            first, count = late.sent_span[k].tolist()
-            slots = [(first + n) % late.sent_due.shape[1] for n in range(count)]
+            first, count = late.sent_due[k, FIRST], late.sent_due[k, COUNT]
+            slots = [(first + n) % len(late.sent[k]) for n in range(count)]
             if slots:
                 sim.engine.channels.resume(
                     name,
                     [
-                        Sent(int(late.sent_due[k, at]), tick, API, n, SetVelocity(v, w, vy))
+                        Sent(int(late.sent_due[k, SLOTS + at]), tick, API, n, SetVelocity(v, w, vy))
                         for n, at in enumerate(slots)
                         for v, vy, w in [late.sent[k, at].tolist()]
                     ],
                 )
         for g, ((kind, index), fan) in enumerate(self._fans):
-            first, count = late.late_span[g].tolist()
+            first, count = late.late_due[g, 0, FIRST], late.late_due[g, 0, COUNT]
             span = slice(fan.out, fan.out + sum(bundle.n_readings for bundle in fan.bundles))
-            slots = [(first + n) % late.late_due.shape[1] for n in range(count)]
+            slots = [(first + n) % len(late.late) for n in range(count)]
             if slots:
                 key = self.names[fan.row - len(self.box_names)], kind, index
-                due, measured = late.late_due[g], late.late_tick[g]
+                due, measured = late.late_due[g, 1:].T
                 sim._devices.resume(
                     key,
                     [
@@ -821,11 +848,7 @@ class Worlds(Handle):
         row = self._batch.kept_state(kept.state)
 
         def write(sim: Simulation, written: Mapping[str, NDArray[Any]]) -> None:
-            arrays = {
-                PARAMETERS[name]: values[:, None] if name == "wheel_ratio" else values
-                for name, values in written.items()
-            }
-            for name, values in zip(self.names, self._values(arrays, written), strict=True):
+            for name, values in zip(self.names, self._values(written), strict=True):
                 sim.robots[name].set_parameters(**values)
 
         return Episode(self._simulation(row, 0), kept.number, kept.commands, kept.steps, kept.written, write)
@@ -857,20 +880,26 @@ def _delay_of(spec: RobotSpec, sensor: tuple[str, int]) -> Delay:
     kind, index = sensor
     one = spec.lasers[index] if kind == "laser" else spec.sonar
     assert one is not None, "it has a fan"
-    return Delay(one.latency, one.jitter)
+    return Delay.of(one)
 
 
 def _late_steps(specs: Sequence[RobotSpec], most: float | None, dt: float) -> int | None:
-    """Steps of the greatest latency with jitter, if there is any. ArgumentError: models have more than they may."""
+    """Steps of the greatest latency with jitter; None: there is none, nor a rate. ArgumentError: models have more than they may."""
     late = [one for spec in specs for one in (spec.commands, *spec.lasers, spec.sonar) if one is not None]
     greatest = max(one.latency + one.jitter for one in late)
+    rates = [
+        *(spec.commands.rate for spec in specs),
+        *(one.measurement_rate for spec in specs for one in sensors_of(spec).values()),
+    ]
     if most is None:
+        if greatest == 0.0 and not any(is_slower(rate, dt) for rate in rates):
+            return None
         most = greatest
     else:
         most = arguments.number(most, "max_latency", low=0.0, high=2.0 * MAX_LATENCY_S, unit="s")
         if greatest > most:
             raise ArgumentError(f"max_latency: expected at least that of the robots, {greatest:g} s, found {most:g} s")
-    return delay_steps(most, 0.0, 0.0, dt) if most > 0.0 else None
+    return int(delay_steps(most, 0.0, 0.0, dt))
 
 
 def _check_devices(sim: Simulation) -> None:

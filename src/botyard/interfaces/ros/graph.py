@@ -326,6 +326,12 @@ class RosGraph:
             if version == offer.last_version:
                 return
             offer.last_version = version
+        if topic.age_us is not None:
+            age_us = topic.age_us()
+            measured_us = self._sim.snapshot.time_us - age_us
+            if age_us and measured_us == offer.measured_us:
+                return
+            offer.measured_us = measured_us
         message = EncodedMessage(self.types, topic, stamp)
         if topic.version is not None:
             offer.latched = offer.last_version, message

@@ -113,6 +113,8 @@ class Offer:
     period_us: tuple[int, int] = (0, 0)
     """Topics with a period: that of the last message, see `Topic.period_at`."""
     last_version: Hashable = None
+    measured_us: int = -1
+    """Topics with an age: when that was measured which the last message shows, simulated time."""
     latched: tuple[Hashable, EncodedMessage] | None = None
     """Latched topics: version and last message, which all late joiners get."""
     fence: Fence = field(init=False)

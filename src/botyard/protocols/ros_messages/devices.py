@@ -53,6 +53,12 @@ def period_of(one: Shown, scan_rate: float | None) -> float:
     return 1.0 / rate if rate > 0.0 else one.ros.period
 
 
+def measurement_period(spec: object) -> float:
+    """Simulated time between two measurements of a device, s; 0: a step."""
+    rate = getattr(spec, "measurement_rate", 0.0)
+    return 1.0 / rate if rate > 0.0 else 0.0
+
+
 def frame_of(one: Shown, names: Names) -> str:
     """Frame id of its messages; empty: none."""
     if one.ros.frame is None:

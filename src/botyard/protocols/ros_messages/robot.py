@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 from zlib import crc32
 
@@ -20,6 +21,7 @@ from botyard.protocols.ros_messages.devices import (
     device_transforms,
     frame_of,
     learn_types,
+    measurement_period,
     period_of,
     shown_devices,
 )
@@ -78,6 +80,9 @@ class Topic:
         Fast encoder: the bytes of the present message in a wire form (``ros1`` or ``cdr``), without a message object.
     device : str
         The robot's device that it shows; empty: none.
+    age_us : callable or None
+        How long ago what it shows was measured, µs of simulated time; a measurement of the past is published once. None: it always shows
+        the present state.
     sensor : hashable
         Key of the range sensor that has to be measured (`Fleet.measure`) before a message is made; None: no subscription is missing.
     publish : callable
@@ -96,6 +101,7 @@ class Topic:
     only: str = ""
     quick: Callable[[str, Stamp], bytes] | None = None
     device: str = ""
+    age_us: Callable[[], int] | None = None
     sensor: Hashable = None
     publish: Callable[[], None] = lambda: None
     is_kept: bool = False
@@ -138,6 +144,22 @@ class Service:
     about: str
     only: str = ""
     operation: type[Any] | None = None
+
+
+def _late(
+    age_us: Callable[[], int], make: Callable[[Stamp], Any], quick: Callable[[str, Stamp], bytes] | None
+) -> tuple[Callable[[Stamp], Any], Callable[[str, Stamp], bytes] | None]:
+    """What makes the messages of a sensor whose readings may be late or seldom: their stamps are those of the measurements."""
+
+    def measured(stamp: Stamp) -> Stamp:
+        age = age_us()
+        return stamp.before_us(age) if age else stamp
+
+    def quick_late(wire: str, stamp: Stamp) -> bytes:
+        assert quick is not None
+        return quick(wire, measured(stamp))
+
+    return lambda stamp: make(measured(stamp)), None if quick is None else quick_late
 
 
 class RobotTopics:
@@ -236,8 +258,10 @@ class RobotTopics:
         # subscribed sensors are measured in every step: those that are due more seldom are measured when they are
         is_seldom = period > 0.0 and version is None and one.reader.kind.beams is not None
 
+        interval = max(period, measurement_period(one.reader.spec))
+
         def make(stamp: Stamp) -> Any:
-            return device_message(one, self._types, self._m, stamp, frame, period)
+            return device_message(one, self._types, self._m, stamp, frame, interval)
 
         def wanted(on: bool) -> None:
             if not is_seldom:
@@ -245,8 +269,10 @@ class RobotTopics:
 
         whole: Callable[[Stamp], Any] = make
         quick = self._encoders.of(one, make)
-        if getattr(one.reader.spec, "latency", 0.0) > 0.0:
-            whole, quick = self._late(one, make, quick)
+        age_us = None
+        if one.reader.kind.beams is not None:
+            age_us = partial(self.port.fleet.age_us, one.reader.key)
+            whole, quick = _late(age_us, make, quick)
         return Topic(
             name,
             one.ros.type_name,
@@ -257,23 +283,9 @@ class RobotTopics:
             wanted=wanted,
             quick=quick,
             device=one.reader.name,
+            age_us=age_us,
             sensor=one.reader.key if is_seldom else None,
         )
-
-    def _late(
-        self, one: Shown, make: Callable[[Stamp], Any], quick: Callable[[str, Stamp], bytes] | None
-    ) -> tuple[Callable[[Stamp], Any], Callable[[str, Stamp], bytes] | None]:
-        """What makes the messages of a sensor with latency: their stamps are those of the measurements."""
-        fleet, key = self.port.fleet, one.reader.key
-
-        def measured(stamp: Stamp) -> Stamp:
-            return stamp.before_us(fleet.ages_us.get(key, 0))
-
-        def quick_late(wire: str, stamp: Stamp) -> bytes:
-            assert quick is not None
-            return quick(wire, measured(stamp))
-
-        return lambda stamp: make(measured(stamp)), None if quick is None else quick_late
 
     def _want(self, device: str, topic: str, on: bool) -> None:
         """Subscribe to a device while one of its topics has a subscriber."""
