@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -42,9 +43,9 @@ def test_blocks_have_the_cells_that_they_were_made_of(runs: list[tuple[int, int]
 def test_robots_that_need_the_same_room_share_blocks() -> None:
     sim = botyard.Simulation(ROOMS[1])
     grid = sim.engine.grid
-    spaces = spaces_of(ROOMS[1], grid, [0.3, 0.5, 0.3], 0.1, None)
+    spaces = spaces_of(ROOMS[1], grid, [0.3, 0.5, 0.3, 0.7], 0.1, None)
     assert spaces.blocks[0].tolist() == spaces.blocks[2].tolist() != spaces.blocks[1].tolist()
-    for robot, reach in enumerate((0.4, 0.6, 0.4)):
+    for robot, reach in enumerate((0.3 + 0.1, 0.5 + 0.1, 0.3 + 0.1, 0.7 + 0.1)):
         cells = free_space(ROOMS[1], grid, reach, None).cells
         assert [cell_of(spaces, robot, number) for number in range(spaces.cells[robot])] == cells.tolist()
 
@@ -118,3 +119,44 @@ def test_a_world_that_is_written_back_and_forth_stays_in_maps_that_are_there() -
     worlds.command[0] = 0.0
     worlds.step()
     assert np.array_equal(worlds.ranges[0], ranges) and worlds.map_id.tolist() == [3, 8]
+
+
+def test_maps_that_no_world_is_in_are_forgotten_when_worlds_move_to_others() -> None:
+    worlds = Worlds(ROOMS, "p3dx", 3, map_pool=1)
+    worlds.reset(map_id=[0, 1, 2])
+    assert len(worlds._batch._grids) == 3
+    for i in range(3):
+        worlds.reset([i], map_id=0)
+    assert list(worlds._batch._grids) == [0]
+
+
+def test_maps_of_the_next_episodes_are_made_by_a_thread() -> None:
+    made: dict[int, str] = {}
+
+    def scenes(number: int) -> Scene:
+        made[number] = threading.current_thread().name
+        return room(7.0 + number)
+
+    with Worlds(scenes, "p3dx", 1, map_pool=1) as worlds:
+        for _ in range(3):
+            worlds.reset([0])
+        assert worlds.map_id.tolist() == [3]
+        assert all(made[number].startswith("maps") for number in (1, 2, 3))
+
+
+def test_numbers_of_many_worlds_are_different_ones() -> None:
+    worlds = Worlds(Scene(), "p3dx", 60)
+    numbers = np.arange(60)[::-2]
+    worlds.step(mask=numbers)
+    assert np.flatnonzero(worlds.tick).tolist() == sorted(numbers.tolist())
+    for wrong in (-1, 60, 31):
+        with pytest.raises(botyard.ArgumentError, match="mask: expected"):
+            worlds.step(mask=[wrong, *numbers])
+
+
+def test_a_place_is_found_after_a_world_was_stopped() -> None:
+    worlds = Worlds(ROOMS[0], "p3dx", 2)
+    worlds.param("max_speed")[1] = np.nan
+    with pytest.raises(botyard.ArgumentError, match="world 1: a limit"):
+        worlds.step()
+    assert worlds.sample_free([0]).shape == (1, 1, 3)

@@ -210,6 +210,8 @@ class _Drawing:
         self.addresses = _Addresses()
         self.packs: dict[int, Pack[Spaces]] = {}
         self.table: RowTable | None = None
+        self.call: Callable[[I8], object]
+        """Draws places for worlds, once there is a table."""
 
 
 class Batch:
@@ -281,6 +283,8 @@ class Batch:
         self._task: I8 = np.zeros(6, np.int64)
         self._asked = memoryview(cast(Any, self._task))  # its items cost a fifth of those of the array
         self._asked[BOXES], self._asked[ONLY_MAP] = plan.boxes, int(plan.has_one_map)
+        self._one: I8 = np.zeros(1, np.int64)
+        """Number of the world that is advanced alone."""
         self._devices = np.arange(len(plan.fans))
         self._begin()
         bounds = np.linspace(0, count, min(threads, count) + 1).astype(np.int64).tolist()
@@ -383,6 +387,7 @@ class Batch:
                 self._table.fill(first, end)
             self._advance_all = self._entry.prepared(self._table, self._everyone[0])
             self._advance_some = self._entry.caller(self._table)
+            self._advance_one = self._entry.prepared(self._table, self._one)
             self._column = self._table.words[:, self._table.column(GRID_ARGUMENT)]
             if self.has_masses:
                 self._walls_column = self._table.words[:, self._table.column(WALLS_ARGUMENT)]
@@ -434,12 +439,13 @@ class Batch:
                 drawing.addresses.add(number, [drawing.packs[number].address])
             if drawing.table is None:
                 drawing.table = self._table_of_places(drawing.packs, int(maps[0]), clearance)
+                drawing.call = draw_places.caller(drawing.table)
             drawing.table.words[chosen, drawing.table.column(SPACES_ARGUMENT)] = drawing.addresses.of(maps)[:, 0]
         count = self._plan.boxes
         if boxes is not None:
             self._places[chosen, :count] = boxes
         self._asked[FAILED] = 0
-        draw_places(drawing.table, chosen)
+        drawing.call(chosen)
         places = self._places[chosen]
         return places[:, count:] if count else places
 
@@ -475,6 +481,10 @@ class Batch:
         assert self._table is not None, "there is a map"
         asked = self._asked
         asked[STEPS], asked[BEGINS], asked[FAILED] = count, begins, 0
+        if chosen is not None and len(chosen) == 1:  # it needs no other thread, and half of the time to be called
+            self._one[0] = chosen.item()
+            self._advance_one()
+            return
         if len(self.parts) == 1:
             if chosen is None:
                 self._advance_all()

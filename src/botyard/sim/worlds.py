@@ -280,6 +280,7 @@ class Worlds(Handle):
         counts, seeds = state.all("counts"), state.all("seeds")
         self._counts: I8 = counts
         self._seeds: U8 = seeds[:, 0]
+        self._shape = self._seeds.shape
         self._episode_seeds: U8 = seeds[:, 1]
         self._episodes: I8 = counts[:, EPISODE]
         self._map_ids: I8 = counts[:, MAP]
@@ -428,7 +429,13 @@ class Worlds(Handle):
         """
         chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
         k = len(chosen)
-        if not k or (seeds is None and map_id is None and box_poses is None and self._restarted(chosen, poses)):
+        if not k or (
+            seeds is None
+            and map_id is None
+            and box_poses is None
+            and type(poses) is np.ndarray
+            and self._restarted(chosen, poses)
+        ):
             return
         is_free = isinstance(poses, str) and poses == "free"
         seeds_before = self._seeds[chosen]
@@ -455,11 +462,10 @@ class Worlds(Handle):
             raise
         self._begin(chosen, starts)
 
-    def _restarted(self, chosen: I8, poses: object) -> bool:
+    def _restarted(self, chosen: I8, poses: NDArray[Any]) -> bool:
         """`reset` for the usual case, by fewer calls: the next episodes of worlds in the only map, at given poses. False: it is another."""
         if (
-            type(poses) is not np.ndarray
-            or self._log is not None
+            self._log is not None
             or not self._is_plain
             or poses.dtype.char != "d"
             or poses.shape != (len(chosen), len(self._specs), 3)
@@ -469,7 +475,8 @@ class Worlds(Handle):
             return False
         self._starts[chosen if len(chosen) > 1 else chosen.item()] = poses
         self._batch.begin(chosen, is_next=True)
-        self._check(chosen)
+        if self._batch.has_failed:
+            self._check(chosen)
         return True
 
     def _starts_of_episodes(self, chosen: I8, poses: F8 | None, boxes: F8 | None, *, is_free: bool) -> F8:
@@ -527,7 +534,7 @@ class Worlds(Handle):
             given = np.asarray(mask)
         except ValueError:  # rows of different lengths
             given = np.zeros(())
-        if given.dtype.char == "?" and given.shape == self.tick.shape:
+        if given.dtype.char == "?" and given.shape == self._shape:
             return given.nonzero()[0]
         if not given.size and given.ndim == 1:
             return np.zeros(0, np.int64)
@@ -1024,6 +1031,8 @@ def _array(given: ArrayLike, what: str, kind: type[Any], shape: tuple[int, ...])
     """Numbers of a type, broadcast to a shape."""
     try:
         found = np.asarray(given)
+        if found.dtype == kind and found.shape == shape:
+            return found
         if found.dtype.kind not in ("iu" if kind is np.int64 else "iuf"):
             raise ValueError
         return np.broadcast_to(found.astype(kind), shape)
