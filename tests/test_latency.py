@@ -269,6 +269,20 @@ def test_what_is_under_way_is_a_part_of_the_state(spec: botyard.RobotSpec) -> No
     assert not sim.engine.channels.under_way()
 
 
+@pytest.mark.parametrize(("step", "other_step"), [(0.02, 0.1), (0.1, 0.02)])
+def test_a_state_brings_its_steps_and_rates_count_by_these(step: float, other_step: float) -> None:
+    """12.5 Hz are less than steps of 20 ms and more than steps of 100 ms."""
+    spec = model(CommandSpec(rate=12.5), measurement_rate=12.5)
+    sim, other = world(spec, step=step), world(spec, step=other_step)
+    driven(sim, range(9))
+    driven(other, range(3))
+    other.restore(sim.save_state())
+    for tick in range(9, 20):
+        assert driven(other, range(tick, tick + 1)) == driven(sim, range(tick, tick + 1))
+        ours, theirs = (one.robots["r0"].laser.read() for one in (sim, other))
+        assert (ours.stamp, ours.ranges.tolist()) == (theirs.stamp, theirs.ranges.tolist())
+
+
 @pytest.mark.parametrize("is_read", [False, True])
 def test_rays_that_are_set_in_between_are_measured_from_then_on(is_read: bool) -> None:
     """Who reads when does not matter, and a state from before the next step goes on in the same way."""
