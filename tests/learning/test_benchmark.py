@@ -35,6 +35,14 @@ class Raises(Still):
     def act(self, observations):
         return 1 / 0
 
+class Exits(Still):
+    def act(self, observations):
+        raise SystemExit(0)
+
+class Ragged(Still):
+    def act(self, observations):
+        return [[0, 0], [0]]
+
 number = 3
 """
 
@@ -149,6 +157,12 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
             r"--policy mine.py:Wrong: act: expected an array of numbers, (1, 2), found",
         ),
         (["-p", "mine.py:Raises", "-n", "3"], "--policy mine.py:Raises: ZeroDivisionError"),
+        (["-p", "mine.py:Raises", "-n", "3"], "mine.py, line "),
+        (["-p", "mine.py:Exits", "-n", "3"], "--policy mine.py:Exits: SystemExit"),
+        (
+            ["-p", "mine.py:Ragged", "-n", "6"],
+            r"--policy mine.py:Ragged: act: expected an array of numbers, (2, 2), found",
+        ),
         (["--csv", "no/such.csv"], "--csv: cannot write no/such.csv"),
         (["--csv", "mine.py"], "--csv: "),
     ],

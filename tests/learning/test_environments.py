@@ -244,6 +244,17 @@ def test_arrays_that_are_not_copied_outlast_a_reset() -> None:
         envs.reset(options={"reset_mask": np.ones(2, bool)})
 
 
+def test_refused_actions_use_no_set_of_arrays_up() -> None:
+    envs = vector(2, copy=False)
+    envs.reset(seed=1)
+    given = envs.step(np.ones((2, 2)))[0]
+    kept = given.copy()
+    with pytest.raises(ArgumentError, match="finite"):
+        envs.step(np.full((2, 2), np.nan))
+    envs.step(-np.ones((2, 2)))
+    assert (given == kept).all()
+
+
 def test_the_first_reset_is_of_all_worlds() -> None:
     envs = vector(2, autoreset_mode="Disabled")
     with pytest.raises(ArgumentError, match="all 2 worlds the first time, found 1"):

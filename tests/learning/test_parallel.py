@@ -26,6 +26,8 @@ def test_pettingzoos_checkers(name: str) -> None:
 def test_robots_get_their_rows(name: str) -> None:
     """Observations are the rows of Gymnasium's environment, the mean of the rewards is its reward; an episode ends for all."""
     team, one = ParallelEnvironment(name, max_steps=30), Environment(name, max_steps=30)
+    team.reset(seed=1)
+    assert team.state_space.contains(team.state())
     dice, different = np.random.default_rng(4), False
     for seed in (3, None):  # the first episode of a seed, and the next one
         rows, wanted = team.reset(seed=seed)[0], one.reset(seed=seed)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -111,8 +112,10 @@ def _run(name: str, policy: Any, kind: str, count: int, seed: int, threads: int)
         return run(policy, kind, count, seed=seed, threads=threads)
     except BotyardError as error:
         raise CommandLineError(f"--policy {name}: {error}") from error
-    except Exception as error:
-        raise CommandLineError(f"--policy {name}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # sys.exit(0) in a policy is no success
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{where.filename}, line {where.lineno}, in {where.name}"
+        raise CommandLineError(f"--policy {name}: {type(error).__name__}: {error} ({place})") from error
 
 
 def _summaries(results: Sequence[Result], kinds: Sequence[str]) -> list[dict[str, Any]]:

@@ -223,8 +223,13 @@ class _Trial:
         )  # fmt: skip
 
     def _checked(self, actions: Any) -> F8:
-        found = np.asarray(actions)
         wanted = (len(self._w), 2)
+        try:
+            found = np.asarray(actions)
+        except ValueError:  # rows of several lengths
+            raise ArgumentError(
+                f"act: expected an array of numbers, {wanted}, found {arguments.found(actions)}"
+            ) from None
         if found.shape != wanted or found.dtype.kind not in "fiu":
             raise ArgumentError(f"act: expected an array of numbers, {wanted}, found {arguments.found(actions)}")
         if not np.isfinite(found).all():

@@ -121,8 +121,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Advance all worlds by a step; see `autoreset_mode` for those whose episode has ended."""
         batch, worlds, task = self._batch, self.worlds, self.task
-        observed, rewards, terminated, truncated = batch.next_set()
         batch.act(actions)
+        observed, rewards, terminated, truncated = batch.next_set()  # now: refused actions use no set up
         begun = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else None
         if begun is not None and begun.any():
             worlds.step(mask=~begun)
@@ -162,7 +162,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """End the threads."""
-        self.worlds.close()
+        if hasattr(self, "_batch"):  # Gymnasium also closes what was refused when it was made
+            self.worlds.close()
 
 
 class Environment(OfBatch, gymnasium.Env[Any, Any]):

@@ -58,6 +58,11 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
             for k, name in enumerate(self.possible_agents)
         }
 
+    @property
+    def state_space(self) -> gymnasium.spaces.Box:
+        """The space of `state`."""
+        return self._batch.observation_space
+
     def observation_space(self, agent: str) -> gymnasium.spaces.Box:
         """The space of an agent's observations."""
         return self.observation_spaces[agent]
