@@ -144,6 +144,15 @@ def test_a_run_is_saved_and_run_again(capsys: pytest.CaptureFixture[str]) -> Non
     assert (code, "--save-scenario: cannot write none/x.yaml" in err) == (255, True)
 
 
+def test_code_drives_robots_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("drivers.py").write_text("def quick(robot):\n    robot.command(v=0.3)\n    print('driven', robot.name)\n")
+    options = ("-m", "office", "-r", "p3dx:ann", *FAST, str(free_port()))
+    code, out, err = call(*options, "--controller", "drivers.py:quick", capsys=capsys)
+    assert (code, "driven ann" in out) == (0, True), err
+    code, _, err = call(*options, "--controller", "drivers.py:slow", capsys=capsys)
+    assert (code, 'there is no "slow" in drivers.py' in err) == (255, True)
+
+
 # -- scenario check, schema, example
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from botyard.app.needs import Needs
 from botyard.app.options import RunOptions
+from botyard.codeload import is_code
 from botyard.errors import CommandLineError, KeptFileError, WorldError, did_you_mean
 from botyard.geometry import Pose
 from botyard.names import body_name, check_name, shown
@@ -58,7 +59,7 @@ def check_options(o: RunOptions) -> None:
 
         for text in o.interface:
             parse_choice(text)
-    if o.controller:
+    if o.controller and not is_code(o.controller):  # code is imported later, and refused then
         from botyard.controllers.registry import find_controller
 
         find_controller(o.controller)
