@@ -98,3 +98,80 @@ def test_what_is_not_kept_is_said() -> None:
     same(worlds.repeat(3).run(), worlds, 3)
     with pytest.raises(ArgumentError, match="i: expected"):
         worlds.repeat(4)
+
+
+def test_a_call_that_fails_is_no_part_of_an_episode() -> None:
+    """Neither a step nor a reset that says what is wrong; the others have done them."""
+    worlds = made()
+    worlds.keep_episodes()
+    worlds.step(3)
+    worlds.command[1, 0, 0] = np.nan
+    worlds.param("range_noise")[2] = -1.0
+    with pytest.raises(ArgumentError, match="world 1: a command"):
+        worlds.step(4)
+    worlds.step(4, mask=np.zeros(4, bool))
+    worlds.command[1, 0, 0], worlds.param("range_noise")[2] = 0.3, 0.1
+    worlds.step(2)
+    assert worlds.tick.tolist() == [9, 5, 5, 9]
+    for i in range(4):
+        same(worlds.repeat(i).run(), worlds, i)
+    worlds.param("range_noise")[2] = np.nan
+    with pytest.raises(
+        ArgumentError, match=r"world 2: ranges or errors of a sensor .* episode has begun, without readings"
+    ):
+        worlds.reset()
+    assert worlds.episode.tolist() == [1] * 4 and not worlds.tick.any()
+    assert np.isnan(worlds.ranges).all(axis=(1, 2)).tolist() == [False, False, True, False]
+    worlds.param("range_noise")[2] = 0.1
+    worlds.step(2)
+    for i in (0, 1, 3):
+        same(worlds.repeat(i).run(), worlds, i)
+    with pytest.raises(NotNowError, match="world 2: episode 1 is not kept"):
+        worlds.repeat(2)
+
+
+def test_of_two_episodes_with_one_number_the_present_one_is_meant() -> None:
+    worlds = made()
+    worlds.keep_episodes()
+    for seed in (7, 9, 11):
+        worlds.reset([2], seeds=[seed])
+        worlds.command[2, :, 0] = 0.05 * seed
+        worlds.step(seed)
+        for episode in (None, 0):
+            same(worlds.repeat(2, episode).run(), worlds, 2)
+    worlds.state[2] = worlds.state[0]
+    with pytest.raises(NotNowError, match="world 2: episode 0 is not kept"):
+        worlds.repeat(2)  # its last step is not where it is
+
+
+def test_maps_that_were_given_up_are_made_again_for_an_episode() -> None:
+    robot = botyard.Simulation().add_robot("p3dx", lasers=["lms200"]).spec
+    worlds = botyard.Worlds(lambda k: ROOMS[k % 3], [robot] * 2, 1, map_pool=1, dtype=np.float64)
+    worlds.keep_episodes()
+    for k in range(5):
+        worlds.step(k)
+        before = worlds.ranges.copy()
+        worlds.reset()
+        assert worlds.map_id[0] == k + 1
+        assert all(
+            (robot.laser.ranges == before[0, m]).all()
+            for m, robot in enumerate(worlds.repeat(0, k).run().robots.values())
+        )
+        same(worlds.repeat(0).run(), worlds, 0)
+
+
+def test_measuring_again_is_done_again() -> None:
+    """`step(0)`: of readings that come late it keeps what the sensors measure by the parameters of now; commands wait."""
+    worlds = made(max_latency=0.4)
+    worlds.keep_episodes()
+    dice = np.random.default_rng(4)
+    for k in range(30):
+        worlds.command[...] = dice.uniform([0.0, 0.0, -1.0], [1.0, 0.0, 1.0], (4, 2, 3))
+        worlds.param("command_latency")[:] = worlds.param("command_jitter")[:] = dice.uniform(0.0, 0.2, (4, 2))
+        worlds.param("range_noise")[:] = dice.uniform(0.0, 0.3, (4, 2))
+        if k % 7 == 3:
+            worlds.param("range_latency")[:] = dice.uniform(0.0, 0.4, (4, 2))
+        worlds.step(k % 3)
+    worlds.step()
+    for i in range(4):
+        same(worlds.repeat(i).run(), worlds, i)

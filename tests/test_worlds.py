@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -555,3 +557,28 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
 def test_what_is_no_array_is_named(wrong, words: str) -> None:
     with pytest.raises(ArgumentError, match=words):
         wrong()
+
+
+def test_calls_of_several_threads_take_turns() -> None:
+    """One gives up maps that another one's steps read: between steps, not in the middle of them."""
+    worlds = Worlds(lambda k: ROOMS[k % 3], "p3dx", 4, map_pool=1, threads=2)
+    wrong: list[BaseException] = []
+
+    def often(call: Callable[[int], object]) -> None:
+        try:
+            for k in range(150):
+                call(k)
+        except BaseException as error:
+            wrong.append(error)
+
+    calls: list[Callable[[int], object]] = [
+        lambda k: worlds.step(2), lambda k: worlds.reset([k % 4], map_id=k), lambda k: worlds.reset(map_id=k + 1000),
+        lambda k: worlds.world(k % 4), lambda k: worlds.sample_free(),
+    ]  # fmt: skip
+    threads = [threading.Thread(target=often, args=[call]) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    worlds.close()

@@ -237,3 +237,22 @@ def test_states_branch_with_what_is_under_way() -> None:
         assert np.array_equal(worlds.pose[0], worlds.pose[1])
         assert np.array_equal(worlds.ranges[0], worlds.ranges[1], equal_nan=True)
     assert worlds.vel[0, 0, 0] > 0.0
+
+
+def test_a_world_goes_on_with_what_it_is_commanded() -> None:
+    """Also with what was written since its last step; behind what is under way."""
+    random, models = np.random.default_rng(8), specs(botyard.CommandSpec(latency=0.3, jitter=0.3), 1.0)
+    worlds = Worlds(ROOM, models, 4, sensors=["laser", "sonar"])
+    for k in range(12):
+        worlds.command[:] = random.uniform([0.0, 0.0, -0.6], [0.6, 0.0, 0.6], (4, 3, 3))
+        if k % 4 == 3:
+            worlds.param("command_scale")[:] = random.uniform(0.8, 1.2, (4, 3, 3))
+            worlds.param("command_latency")[:] = worlds.param("command_jitter")[:] = random.uniform(0.0, 0.3, (4, 3))
+        going_on = [worlds.world(i) for i in range(4)]
+        kept = worlds.state.copy()
+        worlds.step(5)
+        for i, sim in enumerate(going_on):
+            sim.step(5)
+            same(worlds, i, sim)
+        worlds.state[:] = kept
+        worlds.step(1 + k % 2)

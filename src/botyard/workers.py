@@ -1,10 +1,12 @@
-"""Threads that do the parts of a work at the same time. A leaf."""
+"""Threads that do the parts of a work at the same time, and a lock that lets threads take turns. A leaf."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
+from threading import RLock
 from typing import Any
 
 
@@ -52,4 +54,9 @@ class Workers:
         return self._pool
 
 
-__all__ = ["Workers"]
+def lock() -> AbstractContextManager[bool]:
+    """A lock for ``with``: one thread at a time is in it. Calls that the same thread makes within go on."""
+    return RLock()
+
+
+__all__ = ["Workers", "lock"]

@@ -393,8 +393,8 @@ class Batch:
                 self._walls_column = self._table.words[:, self._table.column(WALLS_ARGUMENT)]
 
     def drop_grid(self, number: int) -> None:
-        """Forget the grid and the free space of a map that no world is in."""
-        del self._grids[number]
+        """Forget the grid and the free space of a map that no world is in, if they are there."""
+        self._grids.pop(number, None)
         self._walls.pop(number, None)
         self._asked[FETCHES] = int(len(self._grids) > MAX_CACHED_MAPS)
         self._addresses.drop(number)

@@ -124,10 +124,10 @@ class EpisodeLog:
     def before(self, chosen: I8 | None, steps: int) -> None:
         """These worlds, None: all, are about to be advanced by so many steps."""
         rows = np.arange(len(self._pose)) if chosen is None else chosen
+        if not len(rows):
+            return
+        self._look(rows)
         slot = self._slot[rows]
-        written = (self._pose[rows] != self._last_pose[rows]).any(axis=(1, 2))
-        written |= (self._tick[rows] != self._last_tick[rows]) | (self._seeds[rows] != self._last_seeds[rows])
-        self._whole[slot[written], rows[written]] = False  # by somebody, with another state
         calls = self._calls[slot, rows]
         if calls.max(initial=0) >= self._steps.shape[1]:
             self._commands = np.concatenate([self._commands, np.zeros_like(self._commands)], axis=1)
@@ -142,6 +142,20 @@ class EpisodeLog:
                 self._written[at][world].append(Written(int(self._calls[at, world]), name, array[world].copy()))
             last[changed] = array[changed]
         self._calls[slot, rows] += 1
+
+    def take_back(self, rows: I8) -> None:
+        """These worlds have not been advanced by the last call: it is no part of their episodes."""
+        self._calls[self._slot[rows], rows] -= 1
+
+    def lose(self, rows: I8) -> None:
+        """The present episodes of these worlds cannot be done again."""
+        self._whole[self._slot[rows], rows] = False
+
+    def _look(self, rows: I8) -> None:
+        """Look whether somebody has written other states into these worlds: their episodes are not whole then."""
+        written = (self._pose[rows] != self._last_pose[rows]).any(axis=(1, 2))
+        written |= (self._tick[rows] != self._last_tick[rows]) | (self._seeds[rows] != self._last_seeds[rows])
+        self.lose(rows[written])
 
     def after(self, chosen: I8 | None) -> None:
         """They have been."""
@@ -159,8 +173,11 @@ class EpisodeLog:
         NotNowError
             It is not kept.
         """
+        self._look(np.array([world]))
         wanted = int(self._episode[world]) if number is None else number
-        for slot in range(KEPT):
+        present = int(self._slot[world])
+        # of two with one number, which new seeds make, the present one; without a number no other will do
+        for slot in [(present - age) % KEPT for age in range(1 if number is None else KEPT)]:
             if self._numbers[slot, world] == wanted and self._whole[slot, world]:
                 calls = int(self._calls[slot, world])
                 return Kept(
@@ -207,6 +224,9 @@ class Episode:
             written = {one.name: one.values for one in self._written if one.call == call}
             if written:
                 self._write(sim, written)
+            if not self.steps[call]:  # sensors measured again, and commands were not looked at
+                sim.settle()
+                continue
             v, vy, w = self.commands[call].T
             sim.submit_velocities(SetVelocities(sim.fleet.robot_rows, v, w, vy))
             for _ in range(int(self.steps[call])):

@@ -33,7 +33,7 @@ from botyard.devices.sonar import sonar_bundles
 from botyard.engine.batch import EPISODE, MAP, MAX_COORDINATE, SAMPLES, TICK, Contact, Fault
 from botyard.engine.blocks import Blocks
 from botyard.engine.channels import Sent
-from botyard.engine.commands import SetVelocity, check_pose
+from botyard.engine.commands import SetVelocities, SetVelocity, check_pose
 from botyard.engine.kernels.lateness import (
     COUNT,
     FIRST,
@@ -65,6 +65,7 @@ from botyard.sim.probing import MAX_NEAR_WALLS, MAX_WALL_REACH_M
 from botyard.sim.repeating import Episode, EpisodeLog
 from botyard.sim.simulation import MAX_THREADS, Simulation
 from botyard.sim.worldmaps import Maps, Scenes
+from botyard.workers import lock
 
 MAX_WORLDS: Final = 1_000_000
 MAX_MAP_POOL: Final = 1_000_000_000
@@ -135,6 +136,8 @@ class Errors(TypedDict, total=False):
 
 class Worlds(Handle):
     """`n` worlds with the same robots, as arrays with a row for each world. All arrays but copies are live: a step writes them.
+
+    Any thread may call it; calls wait for each other.
 
     Parameters
     ----------
@@ -262,6 +265,8 @@ class Worlds(Handle):
         self._radii = bodies.radius.tolist()
         self._is_closed = self._has_maps = False
         self._is_plain = self._maps.count == 1 and not self.box_names
+        self._lock = lock()
+        """Calls of several threads take turns: one of them may give up the maps that another one's steps read."""
         self._batch = Batch(plan, n, first.dt, threads)
         self._adopt()
         self._usual = self._erring(self._batch.state, 0)
@@ -389,13 +394,16 @@ class Worlds(Handle):
         if type(k) is not int or not 0 <= k <= MAX_STEPS:
             k = arguments.whole(k, "k", low=0, high=MAX_STEPS)
         chosen = None if mask is None else self._chosen(mask)
-        self._use_maps()
-        if self._log is not None:
-            self._log.before(chosen, k)
-        self._batch.step(k, chosen)
-        if self._log is not None:
-            self._log.after(chosen)
-        self._check(chosen)
+        with self._lock:
+            self._use_maps()
+            if self._log is not None:
+                self._log.before(chosen, k)
+            self._batch.step(k, chosen)
+            if self._log is not None:
+                self._log.after(chosen)
+                if self._batch.has_failed:
+                    self._log.take_back(self._failed(chosen))
+            self._check(chosen)
 
     def reset(
         self,
@@ -425,18 +433,27 @@ class Worlds(Handle):
         Raises
         ------
         ArgumentError
-            An argument is out of its range or of another shape, or there is no room. Nothing has begun then.
+            An argument is out of its range or of another shape, or there is no room: nothing has begun then. Or a parameter or a state that
+            was written is wrong: all have begun then, but in the worlds that it concerns `ranges` are NaN.
         """
         chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
-        k = len(chosen)
-        if not k or (
-            seeds is None
-            and map_id is None
-            and box_poses is None
-            and type(poses) is np.ndarray
-            and self._restarted(chosen, poses)
-        ):
+        if not len(chosen):
             return
+        is_next = seeds is None and map_id is None and box_poses is None
+        with self._lock:
+            if not (is_next and type(poses) is np.ndarray and self._restarted(chosen, poses)):
+                self._reset(chosen, seeds, poses, box_poses, map_id)
+
+    def _reset(
+        self,
+        chosen: I8,
+        seeds: ArrayLike | None,
+        poses: ArrayLike | Literal["free"] | Starts | None,
+        box_poses: ArrayLike | Starts | None,
+        map_id: ArrayLike | None,
+    ) -> None:
+        """`reset` of these worlds, however they are to begin."""
+        k = len(chosen)
         is_free = isinstance(poses, str) and poses == "free"
         seeds_before = self._seeds[chosen]
         numbers = seeds_before if seeds is None else _seeds(seeds, k)
@@ -476,7 +493,7 @@ class Worlds(Handle):
         self._starts[chosen if len(chosen) > 1 else chosen.item()] = poses
         self._batch.begin(chosen, is_next=True)
         if self._batch.has_failed:
-            self._check(chosen)
+            self._check_begun(chosen)
         return True
 
     def _starts_of_episodes(self, chosen: I8, poses: F8 | None, boxes: F8 | None, *, is_free: bool) -> F8:
@@ -498,9 +515,9 @@ class Worlds(Handle):
         """Begin episodes at these poses."""
         self._starts[chosen if len(chosen) > 1 else chosen.item()] = poses
         self._batch.begin(chosen)
-        self._check(chosen)
         if self._log is not None:
             self._log.begin(chosen)
+        self._check_begun(chosen)
         if not self._maps.are_all_there:
             self._maps.prepare(self._maps.numbers(self._seeds[chosen], self._episodes[chosen] + 1))
 
@@ -546,13 +563,28 @@ class Worlds(Handle):
             f"mask: expected {len(self)} of True or False, or different numbers of worlds, found {arguments.found(mask)}"
         )
 
-    def _check(self, chosen: I8 | None) -> None:
-        """Raise ArgumentError if one of these worlds could not be advanced by the last call."""
+    def _check(self, chosen: I8 | None, *, begins: bool = False) -> None:
+        """Raise ArgumentError if one of these worlds could not be advanced by the last call, or could not begin an episode."""
         if self._batch.has_failed:
-            faults = self._batch.faults(chosen)
-            at = int(np.flatnonzero(faults)[0])
-            number = at if chosen is None else int(chosen[at])
-            raise ArgumentError(f"world {number}: {FAULTS[Fault(int(faults[at]))]}; it has not moved")
+            number = int(self._failed(chosen)[0])
+            fault = Fault(int(self._batch.faults(None)[number]))
+            end = "its episode has begun, without readings" if begins else "it has not moved"
+            raise ArgumentError(f"world {number}: {FAULTS[fault]}; {end}")
+
+    def _check_begun(self, chosen: I8) -> None:
+        """`_check` after episodes have begun."""
+        if self._batch.has_failed:
+            failed = self._failed(chosen)
+            for name, nothing in (("ranges", np.nan), ("contact_kind", Contact.NONE), ("other", -1)):
+                self._batch.state.all(name)[failed] = nothing
+            if self._log is not None:
+                self._log.lose(failed)
+            self._check(chosen, begins=True)
+
+    def _failed(self, chosen: I8 | None) -> I8:
+        """Numbers of those of these worlds that the last call could not advance."""
+        failed = self._batch.faults(chosen).nonzero()[0]
+        return failed if chosen is None else chosen[failed]
 
     def sample_free(self, mask: Mask = None, *, clearance: float = 0.1, reachable: bool = True) -> F8:
         """Draw places where the robots touch nothing: for starts, or for goals. Nothing moves.
@@ -580,9 +612,11 @@ class Worlds(Handle):
         """
         chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
         clearance = checked_clearance(clearance)
-        boxes = self.box_pose[chosen] if self.box_names else None
-        self._use_maps()
-        return self._sampled(chosen, boxes, clearance, reachable=arguments.flag(reachable, "reachable"))
+        reachable = arguments.flag(reachable, "reachable")
+        with self._lock:
+            boxes = self.box_pose[chosen] if self.box_names else None
+            self._use_maps()
+            return self._sampled(chosen, boxes, clearance, reachable=reachable)
 
     def _sampled(self, chosen: I8, boxes: F8 | None, clearance: float, *, reachable: bool) -> F8:
         """Places in the maps that these worlds are in, by `sample_free` and `reset`."""
@@ -646,8 +680,9 @@ class Worlds(Handle):
             raise ArgumentError(
                 f"out: expected a float64 array of shape {(n, k)}, contiguous, found {arguments.found(out)}"
             )
-        self._use_maps()
-        self._batch.cast(places, directions, range_max, ranges, boxes=boxes)
+        with self._lock:
+            self._use_maps()
+            self._batch.cast(places, directions, range_max, ranges, boxes=boxes)
         return ranges
 
     def near_walls(self, xy: ArrayLike | None = None, *, reach: float, count: int = 8) -> F8:
@@ -679,9 +714,10 @@ class Worlds(Handle):
         places = np.ascontiguousarray(_array(places, "xy", np.float64, (n, k, 2)))
         if not (np.abs(places) <= MAX_COORDINATE).all():
             raise ArgumentError(f"xy: expected numbers within ±{MAX_COORDINATE:g}")
-        self._use_maps()
         walls = np.empty((n, k, count, 4))
-        self._batch.near_walls(places, reach, walls)
+        with self._lock:
+            self._use_maps()
+            self._batch.near_walls(places, reach, walls)
         return walls
 
     # -- more of what a world is
@@ -726,7 +762,20 @@ class Worlds(Handle):
             There is no world of that number.
         """
         i = arguments.whole(i, "i", low=0, high=len(self) - 1)
-        return self._simulation(self._batch.state, i)
+        with self._lock:
+            return self._going_on(i)
+
+    def _going_on(self, i: int) -> Simulation:
+        """`world` of a number that is one."""
+        sim = self._simulation(self._batch.state, i)
+        # what was commanded since the last step, which the next one takes; others have their targets, or wait for what is under way
+        of = {name: self._batch.state.of(i, name)[self._robots] for name in ("channel", "target", "sent_due")}
+        scaled = self.command[i] * of["channel"][:, SCALE : SCALE + 3]
+        news = (scaled != of["target"]).any(axis=1) | (of["sent_due"][:, COUNT] > 0)
+        if news.any():
+            v, vy, w = self.command[i, news].T.copy()
+            sim.submit_velocities(SetVelocities(sim.fleet.robot_rows[news], v, w, vy))
+        return sim
 
     def _simulation(self, state: Blocks, i: int) -> Simulation:
         """A simulation in the state of row `i`."""
@@ -785,7 +834,8 @@ class Worlds(Handle):
                 sim.engine.channels.resume(
                     name,
                     [
-                        Sent(int(late.sent_due[k, SLOTS + at]), tick, API, n, SetVelocity(v, w, vy))
+                        # before the commands of the next step, in this order; of which steps they are is not known
+                        Sent(int(late.sent_due[k, SLOTS + at]), tick - count + n, API, n, SetVelocity(v, w, vy))
                         for n, at in enumerate(slots)
                         for v, vy, w in [late.sent[k, at].tolist()]
                     ],
@@ -817,17 +867,17 @@ class Worlds(Handle):
 
         It takes 56 bytes for each call of `step`, robot and world, and two states of each world.
         """
-        if self._log is None:
-            state = self._batch.state
-            self._log = EpisodeLog(
-                state.bytes,
-                self.pose,
-                self.command,
-                self._episode_seeds,
-                self.episode,
-                self.tick,
-                {n: self.param(n) for n in PARAMETERS},
-            )
+        with self._lock:
+            if self._log is None:
+                self._log = EpisodeLog(
+                    self.state,
+                    self.pose,
+                    self.command,
+                    self._episode_seeds,
+                    self.episode,
+                    self.tick,
+                    {n: self.param(n) for n in PARAMETERS},
+                )
 
     def repeat(self, i: int, episode: int | None = None) -> Episode:
         """The present episode of a world, or the one before it, to be done again alone: ``worlds.repeat(5).record("run.mcap")``.
@@ -851,20 +901,23 @@ class Worlds(Handle):
         i = arguments.whole(i, "i", low=0, high=len(self) - 1)
         if self._log is None:
             raise NotNowError("repeat: call keep_episodes() first; episodes are kept from then on")
-        kept = self._log.get(i, None if episode is None else arguments.whole(episode, "episode", low=0))
-        row = self._batch.kept_state(kept.state)
+        episode = None if episode is None else arguments.whole(episode, "episode", low=0)
+        with self._lock:
+            kept = self._log.get(i, episode)
+            begin = self._simulation(self._batch.kept_state(kept.state), 0)
 
         def write(sim: Simulation, written: Mapping[str, NDArray[Any]]) -> None:
             for name, values in zip(self.names, self._values(written), strict=True):
                 sim.robots[name].set_parameters(**values)
 
-        return Episode(self._simulation(row, 0), kept.number, kept.commands, kept.steps, kept.written, write)
+        return Episode(begin, kept.number, kept.commands, kept.steps, kept.written, write)
 
     def close(self) -> None:
         """End all threads; so does the end of ``with Worlds(…) as worlds``. Steps and resets raise `NotNowError` then; arrays stay."""
-        self._is_closed = True
-        self._batch.close()
-        self._maps.close()
+        with self._lock:
+            self._is_closed = True
+            self._batch.close()
+            self._maps.close()
 
 
 def _silent(text: str) -> None:
