@@ -239,9 +239,10 @@ def test_states_branch_with_what_is_under_way() -> None:
     assert worlds.vel[0, 0, 0] > 0.0
 
 
-def test_a_world_goes_on_with_what_it_is_commanded() -> None:
-    """Also with what was written since its last step; behind what is under way."""
-    random, models = np.random.default_rng(8), specs(botyard.CommandSpec(latency=0.3, jitter=0.3), 1.0)
+@pytest.mark.parametrize("rate", [0.0, 4.0])
+def test_a_world_goes_on_with_what_it_is_commanded(rate: float) -> None:
+    """Also with what was written since its last step; behind what is under way, and what waits for a robot's cycle."""
+    random, models = np.random.default_rng(8), specs(botyard.CommandSpec(latency=0.3, jitter=0.3, rate=rate), 1.0)
     worlds = Worlds(ROOM, models, 4, sensors=["laser", "sonar"])
     for k in range(12):
         worlds.command[:] = random.uniform([0.0, 0.0, -0.6], [0.6, 0.0, 0.6], (4, 3, 3))
