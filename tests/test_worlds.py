@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -552,6 +553,10 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
         (lambda: Worlds(ROOMS[0], "p3dx", 1).cast([[[1, 2]]], "north", range_max=1.0), "bearing: expected"),
         (lambda: Worlds(ROOMS[0], "p3dx", 1).cast([[[1, 2]]], 0.0, range_max=1.0, out=[[0.0]]), "out: expected"),
         (lambda: botyard.Simulation(ROOMS[0]).cast([[1], [2, 3]], 0.0, range_max=1.0), "xy: expected"),
+        (
+            lambda: Worlds(ROOMS[0], "p3dx", 2).reset(poses=lambda seeds: None),
+            r"poses: expected an array of shape \(2, 1, 3\), found None",
+        ),
     ],
 )
 def test_what_is_no_array_is_named(wrong, words: str) -> None:
@@ -582,3 +587,38 @@ def test_calls_of_several_threads_take_turns() -> None:
         thread.join()
     assert not wrong
     worlds.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value", "told"),
+    [
+        ("accel", (1, 2), math.nan, "accel of p3dx_002: expected 0 … 1e+06, found nan"),
+        ("odometry_error_low", (0, 1), -2e3, "odometry_error_low of p3dx: expected -1000 … 1000, found -2000"),
+        ("wheel_ratio", (1,), 3.0, "wheel_ratio of p3dx_002: expected 0.5 … 2, found 3"),
+        ("range_max", (2,), -1.0, "range_max of laser of p3dx_002: expected 0 … 1e+06, found -1"),
+        ("range_min", (0,), 60.0, "range_min of laser of p3dx: expected 0 … 32.767, found 60"),
+        ("range_missing", (3,), 1.5, "range_missing of laser_2 of p3dx_002: expected 0 … 1, found 1.5"),
+        ("command_latency", (1,), 0.5, "command_latency of p3dx_002: expected 0 … 0.2, found 0.5"),
+        ("range_latency", (3,), 61.0, "range_latency of laser_2 of p3dx_002: expected 0 … 60, found 61"),
+        ("range_jitter", (1,), 0.1, "range_jitter of laser_2 of p3dx: expected 0 … 0, found 0.1"),
+        ("command_scale", (0, 0), 101.0, "command_scale of p3dx: expected -100 … 100, found 101"),
+        ("command_rate", (1,), -1.0, "command_rate of p3dx_002: expected 0 … 1e+06, found -1"),
+        ("command", (1, 0), math.inf, "command of p3dx_002: expected -1e+15 … 1e+15, found inf"),
+    ],
+)
+def test_what_is_written_wrongly_is_named(name: str, at: tuple[int, ...], value: float, told: str) -> None:
+    robot = botyard.Simulation().add_robot("p3dx", lasers=["lms200", "lms200"]).spec
+    worlds = Worlds(ROOMS[0], [robot] * 2, 3, max_latency=0.2)
+    array = worlds.command if name == "command" else worlds.param(name)
+    array[1, *at] = value
+    with pytest.raises(ArgumentError, match=rf"^world 1: .*\({re.escape(told)}\); it has not moved$"):
+        worlds.step()
+
+
+def test_a_rate_that_needs_room_is_named() -> None:
+    worlds = Worlds(ROOMS[0], "p3dx", 2)
+    worlds.param("command_rate")[1] = 4.0
+    with pytest.raises(
+        ArgumentError, match=r"say max_latency, .* \(command_rate of p3dx: expected 10 … 1e\+06, found 4\)"
+    ):
+        worlds.step()

@@ -64,6 +64,7 @@ from botyard.sim.parameters import BEAMS, COLUMNS, COMMANDS, DELAYS, sensors_of
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_WALL_REACH_M
 from botyard.sim.repeating import Episode, EpisodeLog
 from botyard.sim.simulation import MAX_THREADS, Simulation
+from botyard.sim.worldfaults import words
 from botyard.sim.worldmaps import Maps, Scenes
 from botyard.workers import lock
 
@@ -79,17 +80,6 @@ MAX_STEPS: Final = 1_000_000_000
 Models = str | Path | RobotSpec | Sequence[str | Path | RobotSpec]
 Mask = ArrayLike | None
 Starts = Callable[[U8], ArrayLike]
-FAULTS: Final = {
-    Fault.POSE: "a pose is not finite, or out of bounds",
-    Fault.VELOCITY: "a command or a velocity is not finite, or out of bounds",
-    Fault.LIMITS: "a limit of speeds or accelerations, or an error of odometry, is not finite, negative or too large",
-    Fault.SENSOR: "ranges or errors of a sensor are not finite, negative or too large, or its least range is above its greatest",
-    Fault.KIND: "its state is not one of these worlds",
-    Fault.CONTACTS: "its bodies with mass touch others and walls in more places than there is room for; a Simulation makes room",
-    Fault.LATENCY: "a latency is not finite, negative or beyond max_latency, a jitter is above its latency, or a scale is too large",
-    Fault.MAP: "its state has another map, and these worlds have only one",
-    Fault.RATE: "a rate is not finite, negative or too large, or it needs room: say max_latency, 0 or more, when the worlds are made",
-}
 PARAMETERS: Final = {
     "max_speed": "max_vel",
     "top_speed": "top_vel",
@@ -249,6 +239,7 @@ class Worlds(Handle):
         self._fans, readings = _fans(
             specs, _sensors(specs, sensors), len(self.box_names), noise=errors.get("sensor_noise", True)
         )
+        self._late_steps = _late_steps(specs, max_latency, first.dt)
         bodies = first.engine.bodies
         plan = Plan(
             state=first.engine.state,
@@ -259,7 +250,7 @@ class Worlds(Handle):
             readings=readings,
             dtype=kind,
             delays=[_delay_of(specs[fan.row - len(self.box_names)], sensor) for sensor, fan in self._fans],
-            late_steps=_late_steps(specs, max_latency, first.dt),
+            late_steps=self._late_steps,
             has_one_map=self._maps.count == 1,
         )
         self._radii = bodies.radius.tolist()
@@ -569,7 +560,7 @@ class Worlds(Handle):
             number = int(self._failed(chosen)[0])
             fault = Fault(int(self._batch.faults(None)[number]))
             end = "its episode has begun, without readings" if begins else "it has not moved"
-            raise ArgumentError(f"world {number}: {FAULTS[fault]}; {end}")
+            raise ArgumentError(f"world {number}: {self._words(fault, number)}; {end}")
 
     def _check_begun(self, chosen: I8) -> None:
         """`_check` after episodes have begun."""
@@ -580,6 +571,22 @@ class Worlds(Handle):
             if self._log is not None:
                 self._log.lose(failed)
             self._check(chosen, begins=True)
+
+    def _words(self, fault: Fault, i: int) -> str:
+        """What is wrong in a world."""
+        live = {"pose": self.pose, "vel": self.vel, "command": self.command}
+        sensors = [
+            f"{_sensor_name(kind, index)} of {self.names[fan.row - len(self.box_names)]}"
+            for (kind, index), fan in self._fans
+        ]
+        beams = [name for name, (_, fan) in zip(sensors, self._fans, strict=True) for _ in fan.bundles]
+
+        def owners(name: str) -> Sequence[str]:
+            return beams if name in BEAMS else sensors if name in DELAYS else self.names
+
+        return words(
+            fault, lambda name: (live[name] if name in live else self.param(name))[i], owners, self._late_steps, self.dt
+        )
 
     def _failed(self, chosen: I8 | None) -> I8:
         """Numbers of those of these worlds that the last call could not advance."""
@@ -814,7 +821,7 @@ class Worlds(Handle):
                     values[name] = np.atleast_1d(numbers).tolist()
         at = 0
         for g, ((kind, index), fan) in enumerate(self._fans):
-            sensor, end = kind if index == 0 else f"{kind}_{index + 1}", at + len(fan.bundles)
+            sensor, end = _sensor_name(kind, index), at + len(fan.bundles)
             for name in BEAMS:
                 if name in own:
                     found[fan.row - len(self.box_names)][f"{name} {sensor}"] = own[name][at:end].tolist()
@@ -935,6 +942,11 @@ def _check_supported(spec: RobotSpec) -> None:
             raise ArgumentError(f"robots: {spec.name}: {feature} are not supported in Worlds; use Simulation")
 
 
+def _sensor_name(kind: str, index: int) -> str:
+    """Name of a sensor, by its kind and its number among those of its kind."""
+    return kind if index == 0 else f"{kind}_{index + 1}"
+
+
 def _delay_of(spec: RobotSpec, sensor: tuple[str, int]) -> Delay:
     """How late readings of a sensor of a robot can be had."""
     kind, index = sensor
@@ -1026,10 +1038,10 @@ def _boxes(given: Sequence[BoxObject]) -> list[BoxObject]:
 
 def _given(poses: ArrayLike | Starts | None, what: str, seeds: U8, episodes: I8, count: int) -> F8 | None:
     """Where `count` bodies of worlds are to begin, (k, count, 3); None where nobody says it."""
-    if callable(poses):
-        poses = poses(episode_seeds(seeds, episodes))
     if poses is None:
         return None
+    if callable(poses):
+        poses = poses(episode_seeds(seeds, episodes))
     given: F8 = _array(poses, what, np.float64, (len(seeds), count, 3))
     if not are_poses(given):
         raise ArgumentError(f"{what}: expected finite numbers, and places within ±{MAX_COORDINATE:g} m")
