@@ -183,7 +183,7 @@ def test_devices_of_removed_robots_go_with_them() -> None:
 
 def test_sectors_of_many_directions_are_those_of_each() -> None:
     from botyard.devices.ranging import _sectors
-    from botyard.engine.kernels.raycast import sector_of
+    from botyard.engine.kernels.beams import sector_of
 
     angles = np.concatenate([np.linspace(-10.0, 10.0, 4001), np.arange(-8, 9) * math.pi / 8])
     x, y = np.append(np.cos(angles), [0.0, -0.0, 1.0, -1.0]), np.append(np.sin(angles), [0.0, -0.0, -0.0, -0.0])

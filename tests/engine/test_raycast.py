@@ -12,14 +12,14 @@ from botyard.devices.ranging import RangeDevices
 from botyard.engine import build
 from botyard.engine import commands as cmd
 from botyard.engine.build import BodySpec, build_grid, crowding
+from botyard.engine.kernels.beams import SECTORS, sector_of
 from botyard.engine.kernels.grid import quadrant_clearance, wall_distance
-from botyard.engine.kernels.raycast import SECTORS, sector_of
 from botyard.engine.simulation import Engine
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose, compose
 from botyard.model.beams import Bundle, ReflectorRule
 from botyard.model.obstacles import Returns, Visible
-from botyard.model.scene import Scene
+from botyard.model.scene import Scene, SpecialWalls
 from botyard.model.tracing import squares_to_segments
 from botyard.sim.simulation import Simulation
 from tests import naive
@@ -75,6 +75,55 @@ def test_few_beams_take_another_path_to_the_same_ranges(seed: int) -> None:
         origin = (x + c * m.x - s * m.y, y + s * m.x + c * m.y, th + m.th)
         expected = naive.scan(origin, [0.0], segments, [(OCTAGON, p) for p in poses[1:]], 5.0)[0]
         assert r == pytest.approx(expected, abs=1e-9)
+
+
+PLACES = ("anywhere", "end of a wall", "on a wall", "almost on a wall", "border of a cell", "outside")
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    walls=st.integers(0, 40),
+    special=st.booleans(),
+    beams=st.integers(10, 200),
+    fov=st.sampled_from([0.3, math.pi, 1.5 * math.pi, 2 * math.pi]),
+    r_max=st.sampled_from([0.05, 2.0, 8.0, 100.0]),
+    place=st.sampled_from(PLACES),
+    wobble=st.sampled_from([0.0, 0.02, 1.0]),
+)
+def test_walls_met_at_once_are_those_met_beam_by_beam(
+    seed: int, walls: int, special: bool, beams: int, fov: float, r_max: float, place: str, wobble: float
+) -> None:
+    """A bundle for each beam makes them walk the grid; with few walls, those of one bundle meet all walls at once. To the last bit."""
+    rng = np.random.default_rng(seed)
+    segments = np.concatenate([random_segments(rng, walls), [(0.0, 0.0, 10.0, 0.0), (10.0, 0.0, 10.0, 3e4)]])
+    kinds = tuple(
+        SpecialWalls(first=k, last=k + 1, returns=Returns(laser=int(rng.integers(0, 3)), sonar=bool(rng.integers(2))))
+        for k in range(len(segments) if special else 0)
+    )
+    scene = Scene(segments=segments, special_walls=kinds)
+    h, wall = build_grid(scene).h, segments[rng.integers(len(segments))]
+    x, y = {
+        "anywhere": rng.uniform(0, 10, 2),
+        "end of a wall": wall[:2],
+        "on a wall": (wall[:2] + wall[2:]) / 2,
+        "almost on a wall": (wall[:2] + wall[2:]) / 2 + rng.uniform(-1e-5, 1e-5, 2) * h,
+        "border of a cell": np.round(rng.uniform(0, 10, 2) / h) * h,
+        "outside": rng.uniform(-20, 30, 2),
+    }[place]
+    heading = rng.choice([rng.uniform(-math.pi, math.pi), 0.0, math.pi / 2])
+    devices = RangeDevices()
+    e = Engine(scene, senses=(devices,))
+    e.add_bodies([(robot("r0"), Pose(x, y, heading))])
+    step = fov / (beams - 1)
+    one = Bundle(angle0=-fov / 2, step=step, count=beams, r_max=r_max, a_noise=wobble, r_noise=0.01)
+    each = [Bundle(angle0=-fov / 2 + step * k, r_max=r_max, a_noise=wobble, r_noise=0.01) for k in range(beams)]
+    found = []
+    for bundles in ([one], each):
+        devices.configure("x", "r0", 1, Visible.LASER, bundles)
+        readings = devices.read(e, "x")
+        found.append((readings.ranges.copy(), readings.returns.copy()))
+    assert np.array_equal(found[0][0], found[1][0])
+    assert np.array_equal(found[0][1], found[1][1])
 
 
 def test_rays_from_outside_the_map_look_into_it() -> None:

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from botyard import elementwise
 from botyard.elementary import cos, hypot
+from botyard.engine.kernels.beams import MIN_COMPONENT, SECTORS, Beams, Fans
 from botyard.engine.kernels.lateness import delay_steps, is_cycle, is_slower
 from botyard.engine.kernels.packed import Chosen, Output, Sensors, cast
-from botyard.engine.kernels.raycast import MIN_COMPONENT, SECTORS, Beams, Fans
+from botyard.engine.kernels.wallspans import WALL_SLOTS
 from botyard.engine.layout import F8, I2, I8, U2, U8
 from botyard.engine.rng import draws
 from botyard.engine.simulation import Engine, empty_world
@@ -622,7 +623,8 @@ def workspace(fans: Fans) -> Beams:
     beams = int(np.diff(fans.beam_first[fans.first]).max(initial=0))
     return Beams(
         org_x=np.zeros(beams), org_y=np.zeros(beams), dir_x=np.zeros(beams), dir_y=np.zeros(beams), raw=np.zeros(beams),
-        bright=np.zeros(beams, np.int16), cosine=np.zeros(beams), reach=np.zeros((bundles, SECTORS)),
+        bright=np.zeros(beams, np.int16), cosine=np.zeros(beams), ahead=np.zeros(beams),
+        met=np.zeros(beams, np.int64), slots=np.zeros(WALL_SLOTS, np.int64), reach=np.zeros((bundles, SECTORS)),
     )  # fmt: skip
 
 

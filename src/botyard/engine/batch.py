@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.elementary import cosine_sine
+from botyard.engine.kernels.beams import Beams, Fans, away_from_zero
 from botyard.engine.kernels.fetch import MIN_BEAMS, fetch_cells, fetch_walls
+from botyard.engine.kernels.gridwalk import segment_range
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel, rows_kernel
 from botyard.engine.kernels.lateness import (
     ALL,
@@ -35,7 +37,7 @@ from botyard.engine.kernels.masses import step_masses
 from botyard.engine.kernels.motion import wrap
 from botyard.engine.kernels.noise import episode_seed
 from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_errors
-from botyard.engine.kernels.raycast import Beams, Fans, away_from_zero, cast_groups, segment_range
+from botyard.engine.kernels.raycast import cast_groups
 from botyard.engine.kernels.sight import wall_ahead
 from botyard.engine.layout import F8, I1, I2, I8, NO_BODY, U1, U2, U8, Bins, Bodies, Grid, State, World
 from botyard.engine.masslayout import MASS, OK, Impulses, MassShapes, MassState, Moving, Walls, Workspace
@@ -306,10 +308,11 @@ def fetch(state: State, grid: Grid, fans: Fans, own: Own, filled: int) -> None:
     """Begin to load what sensors will read of the grid: the cells, then, with `filled` 1, the walls in them. See `FETCHES`."""
     for n in range(own.devices.shape[0] if own.task[FETCHES] == 1 else 0):
         first, row = fans.first[fans.kind[own.devices[n]]], fans.row[own.devices[n]]
-        if fans.beam_first[first + 1] - fans.beam_first[first] >= MIN_BEAMS:
+        beams = fans.beam_first[first + 1] - fans.beam_first[first]
+        if beams >= MIN_BEAMS:
             x, y, reach = state.pose[row, 0], state.pose[row, 1], fans.r_max[first]
             if filled == 1:
-                fetch_walls(grid, x, y, reach)
+                fetch_walls(grid, x, y, reach, beams)
             else:
                 fetch_cells(grid, x, y, reach)
 

@@ -32,8 +32,8 @@ from botyard.engine.batch import (
 from botyard.engine.blocks import Blocks
 from botyard.engine.build import BodySpec, build_bins
 from botyard.engine.dynamics import build_shapes
+from botyard.engine.kernels.beams import Beams, Fans
 from botyard.engine.kernels.lateness import SLOTS, Lateness
-from botyard.engine.kernels.raycast import Beams, Fans
 from botyard.engine.layout import F8, I4, I8, U1, U8, Bins, Bodies, Grid, State
 from botyard.engine.masslayout import (
     MASS,

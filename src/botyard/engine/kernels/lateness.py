@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from botyard.engine.kernels.beams import Fans
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel
 from botyard.engine.kernels.noise import stream_key, symmetric
-from botyard.engine.kernels.raycast import Fans
 from botyard.engine.layout import F8, I2, I8, State
 
 COMMAND_STREAM = 2

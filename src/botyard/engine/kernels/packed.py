@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from botyard.engine.kernels.beams import Beams, Fans
 from botyard.engine.kernels.jit import entry_kernel
-from botyard.engine.kernels.raycast import Beams, Fans, cast_groups
+from botyard.engine.kernels.raycast import cast_groups
 from botyard.engine.layout import F8, I2, I8, Bins, Bodies, Grid, State, World
 from botyard.native.kinds import LastPack, Pack
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from botyard.elementary import cosine_sine
+from botyard.engine.kernels.beams import away_from_zero
+from botyard.engine.kernels.gridwalk import aim, segment_range, stride
 from botyard.engine.kernels.jit import entry_kernel, inline_kernel
-from botyard.engine.kernels.raycast import aim, away_from_zero, segment_range, stride
 from botyard.engine.layout import F8, I8, U1, WALL, Grid, World
 
 NOTHING = -2

@@ -1,0 +1,313 @@
+"""The beams of range sensors: how they are described, where they go, and what readings are made of their ranges.
+
+Ranges are float64 metres; a beam that meets nothing keeps its greatest range.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from botyard.elementary import cosine_sine
+from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
+from botyard.engine.kernels.noise import symmetric
+from botyard.engine.layout import F8, I2, I8, U2, U8
+
+MIN_COMPONENT = 1e-12
+"""Direction components smaller than this are made this large, so that 1/d stays finite."""
+BEARING_ERROR = 2e-5
+"""Bound of the error of `about_atan2`, rad."""
+MISSING_DRAWS = 1 << 32
+"""Number of the first draw for missing readings in the stream of a device: those of ranges and bearings are before it."""
+SECTORS = 32
+"""Directions in which a device notes how far its beams reach; see `sector_of`."""
+
+
+class Fans(NamedTuple):
+    """All devices of one kind of sensor, and what their beams are: devices with the same beams share a *kind*.
+
+    A kind has bundles (beams from one origin), a bundle has beams. Everything is in the frame of the body that carries the device.
+
+    Attributes
+    ----------
+    row : (n_devices,) int64
+        Body that carries the device.
+    key : (n_devices,) uint64
+        Device number in the random streams.
+    mask : (n_devices,) uint16
+        `Visible` class that the device senses.
+    kind : (n_devices,) int64
+        Its kind.
+    out : (n_devices,) int64
+        Where its readings begin in the output.
+    first : (n_kinds + 1,) int64
+        Kind k owns the bundles first[k] … first[k + 1] − 1.
+    offset : (n_kinds,) float64
+        Distance of the farthest origin from the body's, m.
+    mount : (n_bundles, 3) float64
+        Origin and direction, m and rad.
+    beam_first : (n_bundles + 1,) int64
+        Bundle b owns the beams beam_first[b] … beam_first[b + 1] − 1.
+    angle0, step : (n_bundles,) float64
+        Bearing of the first beam and spacing, rad.
+    r_min, r_max : (n_bundles,) float64
+        Range limits, m.
+    r_noise, a_noise : (n_bundles,) float64
+        Half-widths of the uniform errors of range, m, and bearing, rad.
+    missing : (n_bundles,) float64
+        Share of readings without a return, 0 … 1.
+    bright_range, bright_cos : (n_bundles,) float64
+        Bright returns count only up to this range, m, and where the cosine of the incidence is at least this.
+    bright_as : (n_bundles,) int16
+        What a laser return of 2 is reported as.
+    readings : (n_bundles + 1,) int64
+        Bundle b gives readings[b + 1] − readings[b] readings; one with one reading and several beams gives the shortest.
+    beam_x, beam_y : (n_beams,) float64
+        Origin of each beam, m.
+    beam_cos, beam_sin : (n_beams,) float64
+        Direction of each beam.
+    beam_r_max : (n_beams,) float64
+        Greatest range of each beam, m.
+    beam_sector : (n_beams,) int64
+        `sector_of` each beam's direction.
+    """
+
+    row: I8
+    key: U8
+    mask: U2
+    kind: I8
+    out: I8
+    first: I8
+    offset: F8
+    mount: F8
+    beam_first: I8
+    angle0: F8
+    step: F8
+    r_min: F8
+    r_max: F8
+    r_noise: F8
+    a_noise: F8
+    missing: F8
+    bright_range: F8
+    bright_cos: F8
+    bright_as: I2
+    readings: I8
+    beam_x: F8
+    beam_y: F8
+    beam_cos: F8
+    beam_sin: F8
+    beam_r_max: F8
+    beam_sector: I8
+
+
+class Beams(NamedTuple):
+    """Workspace for the beams of one device, in the world; threads have one each. It is small, and stays in the L1 cache.
+
+    Attributes
+    ----------
+    org_x, org_y : (n,) float64
+        Origin of each beam, m; n is the greatest number of beams of a device.
+    dir_x, dir_y : (n,) float64
+        Direction of each beam.
+    raw : (n,) float64
+        Exact range of each beam, m.
+    bright : (n,) int16
+        Laser return of what each beam met; 0 for nothing.
+    cosine : (n,) float64
+        Cosine of the incidence at bright surfaces.
+    ahead : (n,) float64
+        Ranges in cells of the grid, while walls are looked for at once; see `wallspans`.
+    met : (n,) int64
+        Entries of the grid of the nearest walls; −1: none.
+    slots : (`wallspans.WALL_SLOTS`,) int64
+        Entries of the grid that were looked at last.
+    reach : (m, SECTORS) float64
+        How far, m, the beams of each bundle reach in each sector and the two beside it; m is the greatest number of bundles of a device.
+    """
+
+    org_x: F8
+    org_y: F8
+    dir_x: F8
+    dir_y: F8
+    raw: F8
+    bright: I2
+    cosine: F8
+    ahead: F8
+    met: I8
+    slots: I8
+    reach: F8
+
+
+@inline_kernel
+def away_from_zero(d: float) -> float:
+    """`d`, or ± the least component allowed."""
+    if abs(d) < MIN_COMPONENT:
+        return -MIN_COMPONENT if d < 0.0 else MIN_COMPONENT
+    return d
+
+
+@merged_kernel
+def aim_beams(fans: Fans, beams: Beams, b0: int, b1: int, x: float, y: float, th: float, key: int) -> None:
+    """Write origins and directions of all beams of the bundles `b0` … `b1` − 1, as long as they can be.
+
+    `x`, `y`, `th`: pose of the body that carries them; `key`: random stream of the device.
+    """
+    dir_x, dir_y, org_x, org_y = beams.dir_x, beams.dir_y, beams.org_x, beams.org_y
+    raw, bright, cosine = beams.raw, beams.bright, beams.cosine
+    beam_cos, beam_sin, beam_x, beam_y, r_max = fans.beam_cos, fans.beam_sin, fans.beam_x, fans.beam_y, fans.beam_r_max
+    beam_first, wobbles = fans.beam_first, fans.a_noise
+    first, last = beam_first[b0], beam_first[b1]
+    c, s = cosine_sine(th)
+    # short loops over few arrays, which the compiler turns into vector instructions
+    for j in range(first, last):
+        bc, bs = beam_cos[j], beam_sin[j]
+        dir_x[j - first], dir_y[j - first] = away_from_zero(c * bc - s * bs), away_from_zero(s * bc + c * bs)
+    for j in range(first, last):
+        bx, by = beam_x[j], beam_y[j]
+        org_x[j - first], org_y[j - first] = x + c * bx - s * by, y + s * bx + c * by
+    for j in range(first, last):
+        raw[j - first], bright[j - first], cosine[j - first] = r_max[j], 0, 0.0
+    for b in range(b0, b1):
+        wobble = wobbles[b]
+        if wobble > 0.0:  # errors of bearing: a rotation of each beam by its own draw
+            for j in range(beam_first[b] - first, beam_first[b + 1] - first):
+                error = wobble * symmetric(np.uint64(key), np.uint64(2 * j))
+                ec, es = cosine_sine(error)
+                dx, dy = dir_x[j], dir_y[j]
+                dir_x[j], dir_y[j] = away_from_zero(dx * ec - dy * es), away_from_zero(dx * es + dy * ec)
+
+
+@inline_kernel
+def about_atan2(y: float, x: float) -> float:
+    """atan2(y, x), off by less than `BEARING_ERROR`, for a third of its time (Abramowitz & Stegun, 4.4.49)."""
+    ax, ay = abs(x), abs(y)
+    z = min(ax, ay) / max(ax, ay)
+    q = z * z
+    a = z * (0.9998660 + q * (-0.3302995 + q * (0.1801410 + q * (-0.0851330 + q * 0.0208351))))
+    a = 0.5 * math.pi - a if ay > ax else a
+    a = math.pi - a if x < 0.0 else a
+    return -a if y < 0.0 else a
+
+
+@inline_kernel
+def seen_half(u: float) -> float:
+    """A bound for half the angle in which a circle is seen whose radius is `u` of its distance, 0 ≤ u < 1: above asin(u)."""
+    return u * (1.0 + 0.25 * u * u if u < 0.6 else 0.5 * math.pi) + BEARING_ERROR
+
+
+@inline_kernel
+def sector_of(x: float, y: float) -> int:
+    """Number of the sector, 0 … SECTORS − 1, in which the direction (x, y) lies.
+
+    A quarter of a circle has a quarter of them; in it they are equal parts of y / (x + y), which needs no arctangent. None is narrower
+    than 4 / SECTORS rad.
+    """
+    ax, ay = abs(x), abs(y)
+    part = ay / max(ax + ay, MIN_COMPONENT)
+    part = 2.0 - part if x < 0.0 else part
+    part = 4.0 - part if y < 0.0 else part
+    return min(int(part * (0.25 * SECTORS)), SECTORS - 1)
+
+
+@inline_kernel
+def longest(raw: F8, count: int) -> float:
+    """The longest of the first `count` beams, m."""
+    most = 0.0
+    for j in range(count):
+        most = max(most, raw[j])
+    return most
+
+
+@merged_kernel
+def note_reach(fans: Fans, beams: Beams, b0: int, b1: int) -> float:
+    """Write `Beams.reach` for the bundles `b0` … `b1` − 1; the greatest of all, m."""
+    raw, reach, sectors, beam_first = beams.raw, beams.reach, fans.beam_sector, fans.beam_first
+    first = beam_first[b0]
+    most = 0.0
+    for b in range(b0, b1):
+        n = b - b0
+        for k in range(SECTORS):
+            reach[n, k] = 0.0
+        for j in range(beam_first[b], beam_first[b + 1]):
+            k = sectors[j]
+            reach[n, k] = max(reach[n, k], raw[j - first])
+        # a body at the border of its sector may be met by beams of the next one: each gets the greatest of itself and both neighbours
+        head, before = reach[n, 0], reach[n, SECTORS - 1]
+        for k in range(SECTORS):
+            here = reach[n, k]
+            after = reach[n, k + 1] if k + 1 < SECTORS else head
+            reach[n, k] = max(max(before, here), after)
+            most = max(most, here)
+            before = here
+    return most
+
+
+@kernel
+def finish_reading(r: float, r_min: float, r_max: float, noise: float, key: int, j: int) -> float:
+    """Range error and limits applied to the exact range `r`, m; a beam that met nothing stays without error."""
+    if r < r_max and noise > 0.0:
+        r += noise * symmetric(np.uint64(key), np.uint64(2 * j + 1))
+    return min(max(r, r_min), r_max)
+
+
+@inline_kernel
+def is_missing(share: float, key: int, j: int) -> bool:
+    """Whether reading `j` of a bundle gets no return, of which this is the share."""
+    return share > 0.0 and 0.5 * (symmetric(np.uint64(key), np.uint64(MISSING_DRAWS + j)) + 1.0) < share
+
+
+@kernel
+def finish_bright(bright: int, r: float, cosine: float, max_range: float, min_cos: float, strength: int) -> int:
+    """Laser return reported: bright surfaces only within the device's range and incidence (SEN-007)."""
+    if bright > 1:
+        if r > max_range or cosine < min_cos:  # too far, or too oblique: like any wall
+            return 1
+        if bright == 2:  # a plain reflector: reported as `ReflectorRule.strength`
+            return strength
+    return bright
+
+
+@merged_kernel
+def finish_bundles(fans: Fans, beams: Beams, b0: int, b1: int, out: int, key: int, ranges: F8, bright: I2) -> None:
+    """Write the readings of the bundles `b0` … `b1` − 1 from the exact ranges of their beams, from place `out` on."""
+    raw, raw_bright, raw_cos = beams.raw, beams.bright, beams.cosine
+    beam_first, readings = fans.beam_first, fans.readings
+    r_mins, r_maxs, noises = fans.r_min, fans.r_max, fans.r_noise
+    fars, cosines, strengths = fans.bright_range, fans.bright_cos, fans.bright_as
+    for b in range(b0, b1):
+        r_min, r_max, noise, missing = r_mins[b], r_maxs[b], noises[b], fans.missing[b]
+        far, cosine, strength = fars[b], cosines[b], int(strengths[b])
+        first, last = beam_first[b] - beam_first[b0], beam_first[b + 1] - beam_first[b0]
+        at = out + readings[b] - readings[b0]
+        if readings[b + 1] - readings[b] == last - first:  # a reading for each beam: lasers
+            for j in range(first, last):
+                ranges[at + j - first] = finish_reading(raw[j], r_min, r_max, noise, key, j)
+                bright[at + j - first] = finish_bright(int(raw_bright[j]), raw[j], raw_cos[j], far, cosine, strength)
+        else:  # one for the bundle, the shortest: the beams fill the cone of a sonar transducer
+            nearest = r_max
+            for j in range(first, last):
+                nearest = min(nearest, raw[j])
+            ranges[at] = finish_reading(nearest, r_min, r_max, noise, key, first)
+            bright[at] = 1 if nearest < r_max else 0
+        if missing > 0.0:
+            for j in range(readings[b + 1] - readings[b]):
+                if is_missing(missing, key, first + j):
+                    ranges[at + j], bright[at + j] = r_max, 0
+
+
+__all__ = [
+    "MIN_COMPONENT",
+    "SECTORS",
+    "Beams",
+    "Fans",
+    "about_atan2",
+    "aim_beams",
+    "away_from_zero",
+    "finish_bundles",
+    "longest",
+    "note_reach",
+    "sector_of",
+    "seen_half",
+]
