@@ -126,6 +126,32 @@ def test_walls_met_at_once_are_those_met_beam_by_beam(
     assert np.array_equal(found[0][1], found[1][1])
 
 
+def test_a_wall_seen_along_its_length_behind_another_one_is_not_met() -> None:
+    """What is computed of it is rounding: it could seem to be anywhere."""
+    for seed in range(300):
+        angle, (x, y) = seed * 0.01, np.random.default_rng(seed).uniform(-3, 3, 2)
+        d = np.array([math.cos(angle), math.sin(angle)])
+        p, side = np.array([x, y]), np.array([-d[1], d[0]])
+        near = np.concatenate([p + 2 * d - side, p + 2 * d + side])
+        along = np.concatenate([p + 4 * d, p + 6 * d])
+        devices = RangeDevices()
+        e = Engine(Scene(segments=np.array([near, along])), senses=(devices,))
+        e.add_bodies([(robot("r0"), Pose(x, y, angle))])
+        devices.configure("x", "r0", 1, Visible.LASER, [fan(181, math.pi)])
+        assert devices.read(e, "x").ranges[90] == pytest.approx(2.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_wall_in_the_same_place_as_one_that_is_not_seen(first: int) -> None:
+    wall = (3.0, -2.0, 3.0, 2.0)
+    hidden = SpecialWalls(first=first, last=first + 1, returns=Returns(laser=0))
+    devices = RangeDevices()
+    e = Engine(Scene(segments=np.array([wall, wall]), special_walls=(hidden,)), senses=(devices,))
+    e.add_bodies([(robot("r0"), Pose(0.0, 0.0, 0.0))])
+    devices.configure("x", "r0", 1, Visible.LASER, [fan(101, 0.4)])
+    assert devices.read(e, "x").ranges[50] == pytest.approx(3.0)
+
+
 def test_rays_from_outside_the_map_look_into_it() -> None:
     square = np.array([[0, 0, 4, 0], [4, 0, 4, 4], [4, 4, 0, 4], [0, 4, 0, 0]], float)
     for pose in (Pose(-5, 2, 0), Pose(9, 2, math.pi), Pose(2, -30, math.pi / 2), Pose(-7, -7, math.pi / 4)):

@@ -624,7 +624,7 @@ def workspace(fans: Fans) -> Beams:
     return Beams(
         org_x=np.zeros(beams), org_y=np.zeros(beams), dir_x=np.zeros(beams), dir_y=np.zeros(beams), raw=np.zeros(beams),
         bright=np.zeros(beams, np.int16), cosine=np.zeros(beams), ahead=np.zeros(beams),
-        met=np.zeros(beams, np.int64), slots=np.zeros(WALL_SLOTS, np.int64), reach=np.zeros((bundles, SECTORS)),
+        slots=np.zeros(WALL_SLOTS, np.int64), reach=np.zeros((bundles, SECTORS)),
     )  # fmt: skip
 
 

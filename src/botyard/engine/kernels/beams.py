@@ -119,8 +119,6 @@ class Beams(NamedTuple):
         Cosine of the incidence at bright surfaces.
     ahead : (n,) float64
         Ranges in cells of the grid, while walls are looked for at once; see `wallspans`.
-    met : (n,) int64
-        Entries of the grid of the nearest walls; −1: none.
     slots : (`wallspans.WALL_SLOTS`,) int64
         Entries of the grid that were looked at last.
     reach : (m, SECTORS) float64
@@ -135,7 +133,6 @@ class Beams(NamedTuple):
     bright: I2
     cosine: F8
     ahead: F8
-    met: I8
     slots: I8
     reach: F8
 

@@ -215,7 +215,7 @@ def meet_walls(grid: Grid, fans: Fans, beams: Beams, device: Device, many: bool)
     if many:
         for b in range(device.first, device.end):
             first = fans.beam_first[b] - fans.beam_first[device.first]
-            if not meet_walls_at_once(grid, fans, beams, b, first, device.heading, device.mask):
+            if not meet_walls_at_once(grid, fans, beams, b, first, device.heading):
                 end = fans.beam_first[b + 1] - fans.beam_first[device.first]
                 walk_beams(grid, beams, first, end, device.mask)
     else:

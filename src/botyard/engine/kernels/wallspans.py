@@ -1,7 +1,9 @@
 """Walls turned into intervals of beams: where few are near, this takes a quarter of the time of walking the grid beam by beam.
 
 Each wall within reach is read once, and tested only against the beams between the bearings of its ends, by vector instructions. Ranges are
-those of `gridwalk` to the last bit, because the arithmetic of a beam and a wall is the same; only which walls are tried differs.
+those of `gridwalk` to the last bit, because the arithmetic of a beam and a wall is the same; only which walls are tried differs, and in
+which order. So it is done where all walls are alike (`Grid.plain`): of two that are met at the same range the order tells which is seen.
+For a beam that goes exactly along a wall rounding decides whether and where it is met, here as there; here never before the wall begins.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def has_few_walls(grid: Grid, cells: tuple[int, int, int, int], beams: int) -> b
     """Whether so few walls are in these cells that it saves time to meet them at once, with so many beams."""
     nx, start = grid.nx, grid.start
     i0, i1, j0, j1 = cells
-    if j1 - j0 > beams:
+    if not grid.plain or j1 - j0 > beams:
         return False
     count, most = 0, min(ENTRIES_PER_BEAM * beams, MAX_ENTRIES)
     for j in range(j0, j1 + 1):
@@ -66,40 +68,42 @@ def is_repeated(seg: F8, slots: I8, k: int) -> bool:
 
 
 @inline_kernel
-def span_of(ax: float, ay: float, ex: float, ey: float, far: float) -> tuple[float, float]:
+def span_of(ax: float, ay: float, ex: float, ey: float, far: float) -> tuple[float, float, float]:
     """First bearing of the segment that starts at (ax, ay) with vector (ex, ey), seen from the origin, and the angle to its last one, rad.
 
-    `MARGIN` is included. The angle is negative if all of the segment is farther off than the root of `far`. All lengths in cells.
+    `MARGIN` is included. The angle is negative if all of the segment is farther off than the root of `far`. The third number is the
+    distance of its nearest point, less what rounding may add to it. All lengths in cells.
     """
     length2 = ex * ex + ey * ey
     u = min(max(-(ax * ex + ay * ey) / length2, 0.0), 1.0) if length2 > 0.0 else 0.0
     px, py = ax + u * ex, ay + u * ey
     distance2 = px * px + py * py
     if distance2 > far:
-        return 0.0, -1.0
+        return 0.0, -1.0, 0.0
     near = NEAR_END + NEAR_END_SHARE * math.sqrt(length2)
     if distance2 <= near * near:
-        return 0.0, TWO_PI
+        return 0.0, TWO_PI, 0.0
     a, b = about_atan2(ay, ax), about_atan2(ay + ey, ax + ex)
     first, width = (a, b - a) if ax * ey - ay * ex >= 0.0 else (b, a - b)
     width += TWO_PI if width < 0.0 else 0.0
     # no segment is seen under more than half a circle: this is nothing that an error made negative
-    return first - MARGIN, (0.0 if width > 1.5 * math.pi else width) + 2.0 * MARGIN
+    return first - MARGIN, (0.0 if width > 1.5 * math.pi else width) + 2.0 * MARGIN, math.sqrt(distance2) * (1.0 - 1e-9)
 
 
 @inline_kernel
-def shorten_span(beams: Beams, first: int, last: int, ax: float, ay: float, ex: float, ey: float, entry: int) -> None:
-    """Shorten the beams `first` … `last` − 1 to a segment, given as for `segment_range`."""
-    dir_x, dir_y = beams.dir_x[first:last], beams.dir_y[first:last]
-    ahead, met = beams.ahead[first:last], beams.met[first:last]
+def shorten_span(beams: Beams, first: int, last: int, ax: float, ay: float, ex: float, ey: float, least: float) -> None:
+    """Shorten the beams `first` … `last` − 1 to a segment that is `least` cells away or farther, given as for `segment_range`.
+
+    The walk does not come to a wall that lies behind another one. Seen along its length such a wall could seem to be anywhere.
+    """
+    dir_x, dir_y, ahead = beams.dir_x[first:last], beams.dir_y[first:last], beams.ahead[first:last]
     for n in range(last - first):
-        best = ahead[n]
-        t = segment_range(ax, ay, ex, ey, dir_x[n], dir_y[n], best)
-        ahead[n], met[n] = t, (entry if t < best else met[n])
+        t = segment_range(ax, ay, ex, ey, dir_x[n], dir_y[n], ahead[n])
+        ahead[n] = t if t >= least else ahead[n]
 
 
 @merged_kernel
-def meet_walls_at_once(grid: Grid, fans: Fans, beams: Beams, b: int, first: int, heading: float, mask: int) -> bool:
+def meet_walls_at_once(grid: Grid, fans: Fans, beams: Beams, b: int, first: int, heading: float) -> bool:
     """Shorten the beams of bundle `b`, from place `first` of the workspace on, to what they meet of the static world.
 
     Returns
@@ -107,8 +111,8 @@ def meet_walls_at_once(grid: Grid, fans: Fans, beams: Beams, b: int, first: int,
     bool
         False if too many walls are near for this to save time: then nothing is done.
     """
-    nx, start, seg, classes, slots = grid.nx, grid.start, grid.seg, grid.mask, beams.slots
-    raw, ahead, met = beams.raw, beams.ahead, beams.met
+    nx, start, seg, slots = grid.nx, grid.start, grid.seg, beams.slots
+    raw, ahead = beams.raw, beams.ahead
     count, inv = fans.beam_first[b + 1] - fans.beam_first[b], 1.0 / grid.h
     x, y, reach = beams.org_x[first], beams.org_y[first], longest(raw[first:], count)
     cells = cells_around(grid, x, y, reach)
@@ -117,17 +121,17 @@ def meet_walls_at_once(grid: Grid, fans: Fans, beams: Beams, b: int, first: int,
     i0, i1, j0, j1 = cells
     gx, gy = (x - grid.x0) * inv, (y - grid.y0) * inv
     for n in range(first, first + count):
-        ahead[n], met[n] = raw[n] * inv, -1
+        ahead[n] = raw[n] * inv
     for n in range(WALL_SLOTS):
         slots[n] = -1
     farthest = reach * inv * (1.0 + 1e-9)
     bearing0, wobble, per_step = heading + fans.mount[b, 2] + fans.angle0[b], fans.a_noise[b], 1.0 / fans.step[b]
     for j in range(j0, j1 + 1):
         for k in range(start[j * nx + i0], start[j * nx + i1 + 1]):
-            if is_repeated(seg, slots, k) or not (grid.plain or int(classes[k]) & mask):
+            if is_repeated(seg, slots, k):
                 continue
             ax, ay, ex, ey = seg[k, 0] - gx, seg[k, 1] - gy, seg[k, 2], seg[k, 3]
-            low, width = span_of(ax, ay, ex, ey, farthest * farthest)
+            low, width, least = span_of(ax, ay, ex, ey, farthest * farthest)
             if width < 0.0:
                 continue
             low -= bearing0 + wobble
@@ -136,11 +140,11 @@ def meet_walls_at_once(grid: Grid, fans: Fans, beams: Beams, b: int, first: int,
             for _ in range(2):  # the interval may reach across the cut of the angle
                 if low * per_step < count and low + width >= 0.0:
                     begin, end = int(max(low * per_step, 0.0)), int(min((low + width) * per_step + 2.0, float(count)))
-                    shorten_span(beams, first + begin, first + end, ax, ay, ex, ey, k)
+                    shorten_span(beams, first + begin, first + end, ax, ay, ex, ey, least)
                 low -= TWO_PI
     for n in range(first, first + count):
-        if met[n] >= 0:
-            note_hit(grid, beams, n, ahead[n], met[n])
+        if ahead[n] < raw[n] * inv:
+            note_hit(grid, beams, n, ahead[n], -1)
     return True
 
 
