@@ -84,7 +84,7 @@ PLACES = ("anywhere", "end of a wall", "on a wall", "almost on a wall", "border 
     seed=st.integers(0, 2**32 - 1),
     walls=st.integers(0, 40),
     special=st.booleans(),
-    beams=st.integers(10, 200),
+    beams=st.integers(10, 100),
     fov=st.sampled_from([0.3, math.pi, 1.5 * math.pi, 2 * math.pi]),
     r_max=st.sampled_from([0.05, 2.0, 8.0, 100.0]),
     place=st.sampled_from(PLACES),
@@ -128,7 +128,7 @@ def test_walls_met_at_once_are_those_met_beam_by_beam(
 
 def test_a_wall_seen_along_its_length_behind_another_one_is_not_met() -> None:
     """What is computed of it is rounding: it could seem to be anywhere."""
-    for seed in range(300):
+    for seed in range(60):
         angle, (x, y) = seed * 0.01, np.random.default_rng(seed).uniform(-3, 3, 2)
         d = np.array([math.cos(angle), math.sin(angle)])
         p, side = np.array([x, y]), np.array([-d[1], d[0]])
