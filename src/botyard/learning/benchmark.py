@@ -227,10 +227,8 @@ class _Trial:
         try:
             found = np.asarray(actions)
         except ValueError:  # rows of several lengths
-            raise ArgumentError(
-                f"act: expected an array of numbers, {wanted}, found {arguments.found(actions)}"
-            ) from None
-        if found.shape != wanted or found.dtype.kind not in "fiu":
+            found = None
+        if found is None or found.shape != wanted or found.dtype.kind not in "fiu":
             raise ArgumentError(f"act: expected an array of numbers, {wanted}, found {arguments.found(actions)}")
         if not np.isfinite(found).all():
             raise ArgumentError("act: expected finite numbers")

@@ -267,8 +267,7 @@ class Fleet(Handle):
     @property
     def ages_us(self) -> Mapping[Hashable, int]:
         """`age_us` of all sensors whose readings come late or seldom."""
-        late, clock = self._sim._devices.late(), self._sim._engine.clock
-        return {key: (clock.tick - one[0].tick) * clock.step_us for key, one in late.items()} if late else {}
+        return {key: self.age_us(key) for key in self._sim._devices.late()}
 
     def age_us(self, key: Hashable) -> int:
         """How long ago the reading of a range sensor that can be had was measured, µs of simulated time; 0: after the last step."""
