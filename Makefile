@@ -40,7 +40,7 @@ $(VENV)/.all: pyproject.toml requirements-dev.lock | $(BIN)/python$(EXE)
 lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.9,<1"
-	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --extra all --extra dev --generate-hashes --no-emit-index-url \
+	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --extra all --extra dev --generate-hashes --no-strip-extras --no-emit-index-url \
 	  --no-emit-find-links --custom-compile-command "make lock" --output-file requirements-dev.lock $(LOCK_ARGS) pyproject.toml
 
 venv: $(VENV)/.all

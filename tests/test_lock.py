@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,32 @@ def test_the_lock_file_is_what_pyproject_asks_for(system: str, python: str) -> N
 def test_every_file_is_known_by_its_hash_and_no_registry_is_named() -> None:
     assert all(hashes > 0 for *_, hashes in locked(LOCK))
     assert not re.search(r"https?:|file:|index-url|find-links|extra-index", LOCK)
+
+
+def extras(text: str) -> set[tuple[str, str]]:
+    """The extras that entries name, as pairs of a package and an extra."""
+    heads = re.findall(r"^([A-Za-z0-9._-]+)\[([^]]+)\]==", text, flags=re.MULTILINE)
+    return {(plain(name), extra.strip()) for name, of in heads for extra in of.split(",")}
+
+
+def unnamed_extras(text: str) -> list[str]:
+    """Extras that installed packages of the lock file ask for of others of them, and that it does not name."""
+    names, named, found = {name for name, *_ in locked(text)}, extras(text), set()
+    for one in metadata.distributions():
+        name = plain(one.metadata["Name"])
+        if name not in names:
+            continue
+        for line in one.requires or ():
+            r = Requirement(line)
+            asked = [{"extra": ""}, *({"extra": extra} for of, extra in named if of == name)]
+            if plain(r.name) in names and (r.marker is None or any(r.marker.evaluate(where) for where in asked)):
+                found |= {f"{name} asks for {r.name}[{x}]" for x in r.extras if (plain(r.name), x) not in named}
+    return sorted(found)
+
+
+def test_extras_are_named_else_pip_asks_for_the_newest_version_of_them_which_is_not_locked() -> None:
+    assert unnamed_extras(LOCK) == []
+    assert unnamed_extras(LOCK.replace("coverage[toml]==", "coverage==")) == ["pytest-cov asks for coverage[toml]"]
 
 
 def test_what_is_missing_or_out_of_range_is_seen() -> None:
