@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import botyard
+from botyard.engine.simulation import Engine
 from botyard.errors import ArgumentError
+from botyard.model.dynamics import DynamicsSpec
+from botyard.model.obstacles import BoxObject
+from botyard.model.world import thing
 from botyard.sim.contacts import Contact
 
 
@@ -44,6 +49,135 @@ def test_what_cannot_be_touched_is_no_contact() -> None:
     sim.add_wall((2.0, -1.0), (2.0, 1.0))
     sim.run(10.0)
     assert ann.contacts == ("a wall",)
+
+
+def test_what_is_gone_stops_nobody() -> None:
+    sim = botyard.Simulation(odometry_error="none")
+    ann = sim.add_robot("p3dx", "ann", pose=(0, 0, 0))
+    sim.add_robot("p3dx", "bob", pose=(1.2, 0, 0))
+    ann.command(v=0.5)
+    sim.run(4.0)
+    assert ann.contacts == ("bob",)
+    sim.remove_robot("bob")
+    assert ann.stalled and ann.contacts == ()
+
+
+def test_who_has_moved_on_in_the_same_step_is_still_what_stopped_a_robot() -> None:
+    """Two discs that cross: the one that moves later in the step is gone when it is over."""
+    disc = thing(tuple((0.25 * math.cos(math.pi * k / 6), 0.25 * math.sin(math.pi * k / 6)) for k in range(12)))
+    sim = botyard.Simulation(odometry_error="none")
+    for name, pose, goal in (("r0", (-4, 0, 0), (4, 0)), ("r1", (0, -4, math.pi / 2), (0, 4))):
+        sim.add_robot(disc, name, pose=pose).set_controller("orca", points=[goal], order="once")
+    dice = np.random.default_rng(1)
+    for k in range(20):
+        angle = dice.uniform(0.0, 2.0 * math.pi)
+        place = (0.6 * math.cos(angle), 0.6 * math.sin(angle), angle + math.pi)
+        sim.add_robot(
+            disc, f"d{k}", pose=(10.0 * (k + 1), 0, 0.3), controller=lambda robot: robot.command(v=0.8, w=0.1)
+        )
+        x, y, th = place
+        sim.add_robot(
+            disc, f"e{k}", pose=(10.0 * (k + 1) + x, y, th), controller=lambda robot: robot.command(v=0.7, w=0.2)
+        )
+    events = sim.events
+    sim.step(100)
+    assert len(events) > 10 and {e.other for e in events}.isdisjoint({"a wall"})
+
+
+def test_pushing_something_is_a_contact() -> None:
+    """A box with mass stops nobody until it is stuck; it is touched all the same, and so is the wall behind it by the box."""
+    crate = BoxObject(
+        name="crate", pose=botyard.Pose(1.0), length=0.6, width=0.4, dynamics=DynamicsSpec(mass=8.0, floor_friction=0.3)
+    )
+    sim = botyard.Simulation(botyard.Scene(boxes=(crate,)), odometry_error="none")
+    ann = sim.add_robot("p3dx", "ann", pose=(0, 0, 0))
+    events = sim.events
+    ann.command(v=0.4)
+    sim.run(1.0)
+    assert not events and ann.contacts == ()
+    sim.run(3.0)
+    assert (
+        ann.contacts == ("crate",) and not ann.stalled and sim.snapshot.state.pose[sim.snapshot.rows["crate"], 0] > 1.2
+    )
+    assert [(e.robot, e.other) for e in events] == [("ann", "crate")]
+    ann.command(v=-0.4)
+    sim.run(2.0)
+    assert ann.contacts == ()
+
+
+def test_contacts_over_episodes_and_back_in_time() -> None:
+    sim = botyard.Simulation(odometry_error="none")
+    ann = sim.add_robot("p3dx", "ann", pose=(0, 0, 0))
+    sim.add_wall((2.0, -1.0), (2.0, 1.0))
+    events = sim.events
+    ann.command(v=0.5)
+    state = sim.save_state()
+    sim.run(5.0)
+    (first,) = events
+    sim.reset(poses=[ann.truth])  # it touches the wall when the episode begins
+    ann.command(v=0.5)
+    sim.run(1.0)
+    assert [(e.episode, e.other) for e in events] == [(0, "a wall"), (1, "a wall")] and events[1].time < first.time
+    sim.restore(state)
+    assert len(events) == 2
+    sim.run(5.0)
+    assert sim.episode == 0 and events[-1] == first and events.total == 3
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 500])
+def test_a_run_without_python_is_compiled_and_the_same(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the first and the last step are Python's, unless somebody asks to be called, or something else than robots takes part."""
+    python: list[int] = []
+    step = Engine._step
+    monkeypatch.setattr(Engine, "_step", lambda engine: (python.append(engine.clock.tick), step(engine)))
+
+    def made() -> botyard.Simulation:
+        sim = botyard.Simulation.load("office", seed=4)
+        for k in range(3):
+            robot = sim.add_robot("p3dx", pose=(8.0 + k, 8.0, k))
+            robot.laser.subscribe("test")
+            robot.command(v=0.3 + 0.1 * k, w=0.2 * k)
+        return sim
+
+    one, other = made(), made()
+    one.run(count * 0.1)
+    assert python == [0, count - 1][: min(count, 2)]
+    for _ in range(count):
+        other.step()
+    assert one.save_state() == other.save_state() and one.digest() == other.digest()
+    for a, b in zip(one.robots.values(), other.robots.values(), strict=True):
+        assert (a.laser.ranges == b.laser.ranges).all() and (a.sonar.ranges == b.sonar.ranges).all()
+    python.clear()
+    one.before_step(lambda: None)
+    one.step(7)
+    late = made()
+    late.robots["p3dx"].set_parameters(command_latency=0.3, range_latency=0.2)
+    late.step(7)
+    assert len(python) == 14
+
+
+def test_a_compiled_run_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stops between two parts, and the world is whole."""
+    sim = botyard.Simulation()
+    sim.add_robot("p3dx").command(v=0.1)
+    monkeypatch.setattr("botyard.engine.simulation.MAX_ROWS_AT_ONCE", 10)
+    advance, parts = sim.engine._advance, []
+
+    def part(what: int, count: int = 1) -> None:
+        parts.append(count)
+        if len(parts) == 5:
+            raise KeyboardInterrupt
+        advance(what, count)
+
+    monkeypatch.setattr(sim.engine, "_advance", part)
+    with pytest.raises(KeyboardInterrupt):
+        sim.step(1000)
+    assert parts == [1, 10, 10, 10, 10] and sim.tick == sim.snapshot.tick == 31
+    monkeypatch.undo()
+    sim.step(2)
+    assert sim.tick == 33
+    with pytest.raises(ArgumentError, match="seconds: expected"):
+        sim.run(1e12)
 
 
 def test_walls_leave_boxes_where_they_are() -> None:

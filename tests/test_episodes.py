@@ -202,3 +202,27 @@ def test_headings_are_wrapped_and_poses_checked_for_few_and_for_many(count: int)
         poses[1, 0] = wrong
         with pytest.raises(ArgumentError, match="poses"):
             sim.reset(poses=poses)
+
+
+def test_who_holds_a_robot_goes_on_holding_it_and_stop_buttons_are_released() -> None:
+    """Also when the hold, or its end, waits for the next step."""
+    sim = botyard.Simulation(ROOM)
+    robot = sim.add_robot("p3dx", pose=(-2.0, 0.0, 0.0))
+
+    def moves() -> bool:
+        robot.command(v=0.5)
+        before = robot.truth.x
+        sim.step(10)
+        return robot.truth.x > before
+
+    sim.hold("p3dx")
+    sim.reset()
+    assert sim.holders("p3dx") == ("api",) and not moves()
+    sim.hold("p3dx", False)
+    sim.reset()
+    assert sim.holders("p3dx") == () and moves()
+    robot.press_estop()
+    sim.step()
+    assert not moves()
+    sim.reset()
+    assert not robot.electrics.estop_pressed and robot.motors_on and moves()

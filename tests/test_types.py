@@ -18,7 +18,7 @@ NAMES = PROGRAM.with_name("every_name.py")
 
 
 def test_a_strict_program_of_a_user(tmp_path: Path) -> None:
-    """It is right, and so is one that uses every name; the same with one wrong type is not, so that the check can fail. One run of mypy."""
+    """It is right, and so is one that uses every name; with a wrong type or a name that is misspelt it is not. One run of mypy."""
     pytest.importorskip("mypy")
     settings = tmp_path / "mypy.ini"
     settings.write_text("[mypy]\nstrict = True\n", "utf-8")
@@ -26,6 +26,7 @@ def test_a_strict_program_of_a_user(tmp_path: Path) -> None:
     text = PROGRAM.read_text("utf-8")
     assert "assert_type(sim.episode, int)" in text
     wrong.write_text(text.replace("assert_type(sim.episode, int)", "assert_type(sim.episode, str)"), "utf-8")
+    wrong.write_text(wrong.read_text("utf-8") + "\n\nbotyard.Simulatoin()\nbotyard.Budget(celsl=3)\n", "utf-8")
     options = ["--config-file", settings, "--cache-dir", tmp_path / "cache", "--follow-imports=silent"]
     done = subprocess.run(
         [sys.executable, "-m", "mypy", *options, PROGRAM, NAMES, wrong],
@@ -34,9 +35,10 @@ def test_a_strict_program_of_a_user(tmp_path: Path) -> None:
         env={**os.environ, "MYPYPATH": str(Path(__file__).parents[1] / "src")},
         check=False,
     )
-    first, *others = done.stdout.splitlines()
-    assert "wrong.py" in first and "[assert-type]" in first, done.stdout + done.stderr
-    assert len(others) == 1 and others[0].startswith("Found 1 error"), done.stdout
+    *found, end = done.stdout.splitlines()
+    kinds = [line.rpartition(" ")[2] for line in found if "wrong.py" in line and " error: " in line]
+    assert kinds == ["[assert-type]", "[attr-defined]", "[call-arg]"], done.stdout + done.stderr
+    assert end.startswith("Found 3 errors"), done.stdout
 
 
 def test_the_other_program_uses_every_public_name() -> None:

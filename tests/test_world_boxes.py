@@ -189,7 +189,7 @@ def test_what_stops_a_robot_may_be_a_box() -> None:
     worlds.step(60)
     assert worlds.contact.tolist() == [[2, 0, 2]] and worlds.other.tolist() == [[3, -1, 5]]
     sim = worlds.world(0)
-    assert [robot.contacts for robot in sim.robots.values()] == [("crate",), (), ("block",)]
+    assert [robot.contacts for robot in sim.robots.values()] == [("crate",), ("drum",), ("block",)]
     assert worlds.box_vel[0, 1, 0] > 0.2 and not worlds.box_vel[0, 2].any()
 
 
@@ -245,7 +245,7 @@ def test_free_places_are_beside_boxes() -> None:
     worlds = Worlds(ROOMS[0], ["p3dx", "p3dx"], 200, seeds=3)
     worlds.reset(poses="free", box_poses=lambda seeds: np.array(POSES) + (seeds % 5)[:, None, None] * [0.1, 0.0, 0.0])
     assert len(set(worlds.box_pose[:, 0, 0].tolist())) == 5
-    radii = worlds._batch._plan.bodies.radius
+    radii = worlds._lineups[0].bodies.radius
     for places in (worlds.pose, worlds.sample_free(clearance=0.2)):
         apart = np.linalg.norm(places[:, :, None, :2] - worlds.box_pose[:, None, :, :2], axis=-1)
         assert (apart >= radii[3:, None] + radii[:3]).all()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import botyard
 from botyard.engine import rng
-from botyard.engine.places import MAP_STREAM, RUNS_IN_BLOCK, Spaces, cell_of, draw_maps
+from botyard.engine.places import MAP_STREAM, RUNS_IN_BLOCK, Spaces, cell_of, draw_numbers
 from botyard.model.obstacles import Returns
 from botyard.model.scene import Scene, SpecialWalls
 from botyard.sim.freespace import _blocks, free_space, spaces_of
@@ -55,7 +55,7 @@ def test_maps_are_drawn_as_streams_say(count: int) -> None:
     seeds, pool = np.array([1, 2, 3, 2**64 - 1], np.uint64), 7
     for episodes in ([0, 0, 0, 0], [1, 6, 7, 700_000_000_000]):
         numbers = np.full(4, -1)
-        draw_maps(seeds, np.array(episodes), count, pool, numbers)
+        draw_numbers(seeds, np.array(episodes), MAP_STREAM, count, pool, numbers)
         keys = rng.stream_keys(rng.episode_seeds(seeds, np.array(episodes)), MAP_STREAM).tolist()
         assert numbers.tolist() == [
             key % count if count else key % pool + episode // pool * pool
@@ -65,7 +65,7 @@ def test_maps_are_drawn_as_streams_say(count: int) -> None:
 
 def test_maps_share_classes_of_ordinary_walls_alone() -> None:
     glass = replace(ROOMS[1], special_walls=(SpecialWalls(first=1, last=2, returns=Returns(laser=0)),))
-    maps = Maps([ROOMS[0], glass, ROOMS[2], ROOMS[1]], [botyard.load_robot("p3dx")], 4)
+    maps = Maps([ROOMS[0], glass, ROOMS[2], ROOMS[1]], 4)
     plain, special, *others = (maps[number].grid for number in range(4))
     for scene, grid in ((ROOMS[0], plain), (glass, special), (ROOMS[2], others[0])):
         own = botyard.Simulation(scene).engine.grid
@@ -79,8 +79,9 @@ def test_a_map_takes_little_memory_beside_its_grid() -> None:
     walls = np.random.default_rng(3).uniform(2.0, 38.0, (100, 2))
     scene = Scene(segments=np.concatenate([[[0, 0, 40, 0], [40, 0, 40, 40], [40, 40, 0, 40], [0, 40, 0, 0]],
                                            np.hstack([walls, walls + 1.5])]))  # fmt: skip
-    maps = Maps([scene], [botyard.load_robot("p3dx")] * 3, 1)
-    grid, spaces = maps[0].grid, maps[0].space([0.3] * 3, 0.1, reachable=True).value
+    maps = Maps([scene], 1)
+    lineup = Worlds(scene, ["p3dx"] * 3, 1)._lineups[0]
+    grid, spaces = maps[0].grid, maps[0].space(lineup, 0.1, reachable=True).value
     assert sum(array.nbytes for array in spaces) < 160_000 / 20
     own = [grid.mask, grid.bright, grid.near]
     assert all(array.base is not None or not array.size for array in own)

@@ -341,7 +341,7 @@ def test_places_are_free_apart_and_reachable() -> None:
         engine = worlds.world(i).engine
         assert not engine.touching(np.arange(3)).any()
     # distances to the nearest wall, by plain geometry
-    walls, radius = scene.segments, worlds._batch._plan.bodies.radius
+    walls, radius = scene.segments, worlds._lineups[0].bodies.radius
     for pose, r in zip(places[:50].reshape(-1, 3), np.tile(radius, 50), strict=True):
         along = walls[:, 2:] - walls[:, :2]
         t = np.clip(((pose[:2] - walls[:, :2]) * along).sum(1) / (along**2).sum(1), 0, 1)

@@ -12,10 +12,12 @@ from botyard.extensions import provide
 from botyard.version import __version__
 
 if TYPE_CHECKING:
+    from botyard import recording as recording
     from botyard.app.serve import serve
     from botyard.errors import (
         ArgumentError,
         BotyardError,
+        BudgetError,
         CommandError,
         DoubtWarning,
         FormatError,
@@ -25,12 +27,15 @@ if TYPE_CHECKING:
         UnknownNameError,
         WorldError,
     )
+    from botyard.formats.budget import Budget
     from botyard.formats.models import load_robot
     from botyard.formats.registry import load_scene
     from botyard.geometry import Pose, Twist
+    from botyard.model.dynamics import DynamicsSpec
     from botyard.model.library import load_laser, robot_names
     from botyard.model.mapbuilder import MapBuilder
-    from botyard.model.obstacles import Returns
+    from botyard.model.obstacles import BoxObject, Returns
+    from botyard.model.raster import Raster
     from botyard.model.readings import LaserScan, SonarReadings
     from botyard.model.robot import Axes, CommandSpec, MotionLimits, RobotSpec
     from botyard.model.scene import Scene
@@ -40,6 +45,9 @@ if TYPE_CHECKING:
 
 # Module of each public name: it is imported on first use.
 _MODULE_OF = {
+    "BoxObject": "model.obstacles",
+    "DynamicsSpec": "model.dynamics",
+    "Raster": "model.raster",
     "Returns": "model.obstacles",
     "CommandSpec": "model.robot",
     "MotionLimits": "model.robot",
@@ -91,21 +99,23 @@ provide(
 )
 
 __all__ = [
-    "ArgumentError", "Axes", "BotyardError", "Budget", "BudgetError", "CommandError", "CommandSpec", "DoubtWarning", "FormatError",
-    "LaserScan", "LaserSpec", "MapBuilder", "MapError", "ModelError", "MotionLimits", "Pose", "Returns", "Robot", "RobotSpec", "Scene",
-    "Simulation", "SonarReadings", "SonarSpec", "StateError", "Twist", "UnknownNameError", "WorldError", "Worlds", "__version__",
-    "load_laser", "load_robot", "load_scene", "robot_names", "serve",
+    "ArgumentError", "Axes", "BotyardError", "BoxObject", "Budget", "BudgetError", "CommandError", "CommandSpec", "DoubtWarning",
+    "DynamicsSpec", "FormatError", "LaserScan", "LaserSpec", "MapBuilder", "MapError", "ModelError", "MotionLimits", "Pose", "Raster",
+    "Returns", "Robot", "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "StateError", "Twist", "UnknownNameError",
+    "WorldError", "Worlds", "__version__", "load_laser", "load_robot", "load_scene", "robot_names", "serve",
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name == "recording":
-        return importlib.import_module("botyard.recording")
-    if name in _MODULE_OF:
-        value = getattr(importlib.import_module(f"botyard.{_MODULE_OF[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'botyard' has no attribute '{name}'")
+if not TYPE_CHECKING:  # checkers of types would take any name for one that there is
+
+    def __getattr__(name: str) -> Any:
+        if name == "recording":
+            return importlib.import_module("botyard.recording")
+        if name in _MODULE_OF:
+            value = getattr(importlib.import_module(f"botyard.{_MODULE_OF[name]}"), name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module 'botyard' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

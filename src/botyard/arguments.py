@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,9 @@ from botyard.names import shown
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    PoseLike = Sequence[float] | NDArray[Any]
+    """What may be handed over for a pose: x, y, th as a `Pose`, a tuple, a list or an array."""
 
 
 def _is_numpys(value: object, *names: str) -> bool:

@@ -133,8 +133,11 @@ def test_a_sensor_without_reader_costs_nothing(monkeypatch: pytest.MonkeyPatch) 
     sim.step(5)
     assert calls == []
     robot.laser.subscribe("me")
-    sim.step(5)
+    for _ in range(5):
+        sim.step()
     assert len(calls) == 5
+    sim.step(5)
+    assert len(calls) == 7, "what is measured between the first and the last of several steps nobody would see"
     robot.laser.subscribe("me", False)
     sim.step(5)
     assert len(calls) == 5

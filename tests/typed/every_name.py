@@ -16,8 +16,15 @@ def models_and_maps() -> None:
     """Descriptions, and what reads them."""
     pose = botyard.Pose(1.0, 2.0, 0.5)
     assert_type(pose.x, float)
+    sim = botyard.Simulation()
+    for place in (pose, (1.0, 2.0, 0.5), [1.0, 2.0, 0.5], np.zeros(3)):
+        sim.add_robot("p3dx", pose=place)
+    sim.add_robots("p3dx", [[1.0, 2.0, 0.5]])
+    crate = botyard.BoxObject(name="crate", pose=pose, length=0.6, width=0.4, dynamics=botyard.DynamicsSpec(mass=8.0))
+    sim.add_box(crate)
     scene = botyard.MapBuilder("room").rectangle(-4.0, -3.0, 8.0, 6.0).scene()
     assert_type(scene, botyard.Scene)
+    assert_type(scene.to_array(0.1), botyard.Raster)
     assert_type(botyard.load_scene("office", budget=botyard.Budget(vertices=1000)), botyard.Scene)
     robot = botyard.load_robot("p3dx")
     assert_type(robot, botyard.RobotSpec)

@@ -89,6 +89,11 @@ class Batteries(DeviceTable):
             self._found = self.layout, np.flatnonzero(self.capacity > 0.0)
         return self._found[1]
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether none drains."""
+        return not len(self.draining)
+
     def act(self, engine: Engine, dt: float) -> None:
         """Let `dt` s pass for the batteries of all robots; one that is too low to drive switches the motors off."""
         rows = self.draining

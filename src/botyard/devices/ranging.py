@@ -320,6 +320,11 @@ class RangeDevices:
         rows: list[_Device] = self.table.rows  # type: ignore[assignment]
         return rows
 
+    @property
+    def remembers(self) -> bool:
+        """Whether a reading can be had later than it is measured, or has errors that may go on from those before."""
+        return bool(self._delays or self._distortions)
+
     def begin(self, engine: Engine) -> None:
         """Measure with devices with a delay that have never measured: whether somebody has read them must not matter."""
         if len(self._late) < len(self._delays):
@@ -617,10 +622,10 @@ def fans_of(devices: Sequence[Fan]) -> Fans:
     )
 
 
-def workspace(fans: Fans) -> Beams:
+def workspace(*several: Fans) -> Beams:
     """A workspace for the beams of the device with the most of them."""
-    bundles = int(np.diff(fans.first).max(initial=0))
-    beams = int(np.diff(fans.beam_first[fans.first]).max(initial=0))
+    bundles = max(int(np.diff(fans.first).max(initial=0)) for fans in several)
+    beams = max(int(np.diff(fans.beam_first[fans.first]).max(initial=0)) for fans in several)
     return Beams(
         org_x=np.zeros(beams), org_y=np.zeros(beams), dir_x=np.zeros(beams), dir_y=np.zeros(beams), raw=np.zeros(beams),
         bright=np.zeros(beams, np.int16), cosine=np.zeros(beams), ahead=np.zeros(beams),

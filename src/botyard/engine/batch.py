@@ -45,8 +45,9 @@ from botyard.engine.step import FOLLOW, MOVE, PLACE, advance_bodies
 
 F4 = NDArray[np.float32]
 
-TICK, EPISODE, MAP, SAMPLES = 0, 1, 2, 3
-"""Indices in `Own.counts`: steps done in this episode; number of the episode; number of the map; free places drawn in this episode."""
+TICK, EPISODE, MAP, SAMPLES, LINEUP = range(5)
+"""Indices in `Own.counts`: steps done in this episode; number of the episode; number of the map; free places drawn in this episode;
+number of the lineup, which says the models of the robots."""
 STEPS, BEGINS, BOXES, FAILED, ONLY_MAP, FETCHES = range(6)
 """Indices in `Own.task`: how many steps are asked for; 1: an episode begins, without a step, 2: and it is the next one of the world,
 in map 0; so many bodies, the first, are boxes; 1: a world has a `Fault`, written by each that has one; 1: map 0 is the only one;
@@ -95,8 +96,8 @@ class Own(NamedTuple):
 
     Attributes
     ----------
-    counts : (4,) int64
-        See `TICK`, `EPISODE`, `MAP`, `SAMPLES`.
+    counts : (5,) int64
+        See `TICK`, `EPISODE`, `MAP`, `SAMPLES`, `LINEUP`.
     seeds : (2,) uint64
         Seed of the world; seed of the episode (`botyard.engine.rng.episode_seed`), of which all draws are made.
     start : (m, 3) float64
@@ -561,6 +562,7 @@ __all__ = [
     "EPISODE",
     "FAILED",
     "FETCHES",
+    "LINEUP",
     "MAP",
     "ONLY_MAP",
     "SAMPLES",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -18,6 +18,7 @@ import numpy as np
 from botyard import elementwise
 from botyard.engine.build import BodySpec, rows_of, starts_of
 from botyard.engine.hulls import convex_pieces
+from botyard.engine.kernels.contacts import WALL_BIT
 from botyard.engine.kernels.masses import move_masses
 from botyard.engine.layout import F8, I8, Bins, Bodies, Grid, State
 from botyard.engine.masslayout import (
@@ -114,6 +115,18 @@ class Dynamics:
         """Mass, kg, moment of inertia, kg·m², and `wrench` of a body; zero for one without mass."""
         mass, inertia = self.shapes.values[row, :2].tolist()
         return mass, inertia, self.wrench(row) if mass else NO_WRENCH
+
+    def pressing(self, walls: str, names: Mapping[int, str]) -> Iterator[tuple[str, str]]:
+        """Pairs of bodies that pressed on each other at the end of the last step, at least one of which has mass, by `names` of their uids.
+
+        The second one may be a wall: then it is called `walls`.
+        """
+        count = int(self.table.size[0])
+        for (first, second, feature), (normal, _) in zip(
+            self.table.key[:count].tolist(), self.table.impulse[:count].tolist(), strict=True
+        ):
+            if normal > 0.0:
+                yield names[first], walls if feature & int(WALL_BIT) else names[second]
 
     # -- bodies come, go and change
 

@@ -1,4 +1,4 @@
-"""Which map an episode of a world has, and where robots are put in it: the kernels that draw both, by the seeds of episodes."""
+"""Which map and which models of robots an episode has, and where robots are put: the kernels that draw it by the seeds of episodes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ PLACE_STREAM: Final = 1 << 32
 """Body number of places in the random streams."""
 MAP_STREAM: Final = (1 << 32) + 1
 """Word that the seed of an episode is hashed with for the choice of its map."""
+LINEUP_STREAM: Final = (1 << 32) + 2
+"""The same for the choice of the models of its robots."""
 MAX_TRIES: Final = 200
 """Places that are tried for a robot among the others of its world."""
 RUNS_IN_BLOCK: Final = 16
@@ -113,18 +115,18 @@ def draw_places(counts: I8, seeds: U8, spaces: Spaces, clearance: float, places:
 
 
 @entry_kernel
-def draw_maps(seeds: U8, episodes: I8, count: int, pool: int, numbers: I8) -> None:
-    """Write the numbers of the maps of episodes, (n,), of worlds with these seeds.
+def draw_numbers(seeds: U8, episodes: I8, stream: int, count: int, pool: int, numbers: I8) -> None:
+    """Write the numbers of the maps of episodes, (n,), of worlds with these seeds, or of something else that `stream` says.
 
-    One of `count` maps is drawn. With `count` 0 there is no end of maps: one of `pool` is drawn in the first `pool` episodes of each world,
+    One of `count` is drawn. With `count` 0 there is no end of them: one of `pool` is drawn in the first `pool` episodes of each world,
     one of the next `pool` then, and so on.
     """
     for n in range(seeds.shape[0]):
-        drawn = hashed(episode_seed(seeds[n], episodes[n]), np.uint64(MAP_STREAM))
+        drawn = hashed(episode_seed(seeds[n], episodes[n]), np.uint64(stream))
         if count > 0:
             numbers[n] = np.int64(drawn % np.uint64(count))
         else:
             numbers[n] = np.int64(drawn % np.uint64(pool)) + episodes[n] // pool * pool
 
 
-__all__ = ["MAX_RUN", "RUNS_IN_BLOCK", "Spaces", "draw_maps", "draw_places"]
+__all__ = ["LINEUP_STREAM", "MAP_STREAM", "MAX_RUN", "RUNS_IN_BLOCK", "Spaces", "draw_numbers", "draw_places"]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from botyard.engine.commands import Command, SetVelocities, set_error_mode
 from botyard.engine.dynamics import Dynamics
 from botyard.engine.kernels.collide import find_blocked
 from botyard.engine.kernels.packed import WorldPack, with_bodies
-from botyard.engine.layout import I1, I8, Grid, Mode, OdometryErrorMode, World, allocate_state
+from botyard.engine.layout import I1, I8, NO_BODY, Grid, Mode, OdometryErrorMode, World, allocate_state
 from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
@@ -58,6 +58,10 @@ from botyard.units import TWO_PI, wrap_angle
 K = TypeVar("K", bound=Table)
 
 log = logging.getLogger("botyard.devices")
+NOTES_CONTACTS: Final = np.int8(2)
+"""In `Bodies.feels`."""
+MAX_ROWS_AT_ONCE: Final = 200_000
+"""Bodies times steps of one call of compiled code: less than a tenth of a second."""
 
 
 class SensePhase(Protocol):
@@ -66,6 +70,11 @@ class SensePhase(Protocol):
     @property
     def table(self) -> Table:
         """The sensors, one row for each."""
+        ...
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it has to look in every step, read or not, because what it measures in one matters in others."""
         ...
 
     def rebuild(self, engine: Engine) -> None:
@@ -163,6 +172,9 @@ class Engine:
         self.channels = Channels()
         """Of robots whose commands come late or changed."""
         self._carried: I8 | None = None
+        self._met_at: int | None = None
+        """For which tick `Bins.met` says what has stopped bodies."""
+        self._notes_contacts = False
         self.dynamics: Dynamics | None = None
         """What moves bodies with mass; None while there are none."""
         self.box_names: tuple[str, ...] = ()
@@ -301,6 +313,9 @@ class Engine:
 
     def _rebuilt(self) -> None:
         self.bins = build_bins(len(self.specs))
+        self._met_at = None
+        if self._notes_contacts:
+            self.bodies = self.bodies._replace(feels=self.bodies.feels | NOTES_CONTACTS)
         self._advance(PLACE)
         for sense in self._senses:
             sense.rebuild(self)
@@ -707,33 +722,82 @@ class Engine:
     # -- time
 
     def step(self, n: int = 1) -> Snapshot:
-        """Advance the world by `n` steps; see `botyard.engine.step` for what happens in one."""
-        dt = self.clock.dt
-        for _ in range(n):
-            for sense in self._senses:
-                sense.begin(self)
-            self._drain()
-            for plan in self._plans:
-                plan(self)
-            if self.dynamics is None:
-                self._advance(MOVE | FOLLOW)
-            else:
-                self.dynamics.begin(self.state, self.bodies, self.bins, self.grid)
-                self._advance(MOVE)
-                self.dynamics.step(self.clock.dt, self.specs)
-                self._advance(FOLLOW)
-            self.clock.tick += 1
-            self._carry()
-            for act in self._acts:
-                act(self, dt)
-            for sense in self._senses:
-                sense.sense(self)
-            self._publish()
+        """Advance the world by `n` steps; see `botyard.engine.step` for what happens in one.
+
+        Steps between the first and the last one are made in compiled code where nothing but bodies without mass takes part in them: nobody
+        sees what sensors would measure there.
+        """
+        while n > 0:
+            self._step()
+            n -= 1
+            if n > 1 and self._is_plain():
+                self._advance_alone(n - 1)
+                n = 1
         return self.snapshot
 
-    def _advance(self, parts: int) -> None:
+    def _step(self) -> None:
+        dt = self.clock.dt
+        for sense in self._senses:
+            sense.begin(self)
+        self._drain()
+        for plan in self._plans:
+            plan(self)
+        if self.dynamics is None:
+            self._advance(MOVE | FOLLOW)
+        else:
+            self.dynamics.begin(self.state, self.bodies, self.bins, self.grid)
+            self._advance(MOVE)
+            self.dynamics.step(self.clock.dt, self.specs)
+            self._advance(FOLLOW)
+        self.clock.tick += 1
+        self._met_at = self.clock.tick if self._notes_contacts else None
+        self._carry()
+        for act in self._acts:
+            act(self, dt)
+        for sense in self._senses:
+            sense.sense(self)
+        self._publish()
+
+    def _is_plain(self) -> bool:
+        """After a step: whether nothing but bodies without mass takes part in the next ones, as long as nobody commands."""
+        return (
+            self.dynamics is None
+            and not (self._carried is None or len(self._carried))
+            and not (self._queue or self._bulk or self.channels.under_way())
+            and all(table.is_idle for table in self.tables.values())
+            and not any(sense.remembers for sense in self._senses)
+        )
+
+    def _advance_alone(self, count: int) -> None:
+        """Advance by `count` plain steps, without sensors and snapshots. In parts, so that a program can be interrupted."""
+        most = max(MAX_ROWS_AT_ONCE // max(len(self.specs), 1), 1)
+        try:
+            while count > 0:
+                part = min(count, most)
+                self._advance(MOVE | FOLLOW, part)
+                self.clock.tick += part
+                count -= part
+            self._met_at = None
+        except BaseException:
+            self._publish()
+            raise
+
+    def note_contacts(self) -> None:
+        """Find out what stops bodies in each step from now on, see `met`. It costs something only where one is stopped."""
+        if not self._notes_contacts:
+            self._notes_contacts = True
+            self.bodies = self.bodies._replace(feels=self.bodies.feels | NOTES_CONTACTS)
+
+    def met(self, row: int) -> int | None:
+        """Row of the body that stopped another one in the last step, or `WALL`; None: that was not noted, or bodies with mass did."""
+        if self._met_at != self.clock.tick:
+            return None
+        found = int(self.bins.met[row])
+        return None if found == NO_BODY else found
+
+    def _advance(self, parts: int, count: int = 1) -> None:
         clock = self.clock
-        advance(self.packed, clock.dt, self.seed_word, clock.tick, parts)
+        advance(self.packed, clock.dt, self.seed_word, clock.tick, parts, count)
 
     @property
     def packed(self) -> Pack[World]:

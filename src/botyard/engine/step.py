@@ -23,19 +23,20 @@ PLACE, MOVE, FOLLOW = 0, 1, 2
 
 
 @entry_kernel
-def advance(world: World, dt: float, seed: np.uint64, tick: int, parts: int) -> None:
-    """Advance all bodies by `dt` s. Writes `state`, `bins` and `bodies.world`; allocates nothing; one thread.
+def advance(world: World, dt: float, seed: np.uint64, tick: int, parts: int, count: int) -> None:
+    """Advance all bodies by `count` steps of `dt` s. Writes `state`, `bins` and `bodies.world`; allocates nothing; one thread.
 
     `parts` is `MOVE` | `FOLLOW`, or one after the other: between them bodies with mass move. With `PLACE`, only bins and outlines are
     computed from the poses: after bodies were added, removed or put elsewhere. One kernel does all of it, because compiling another one
     would take half a second.
     """
-    advance_bodies(world, dt, seed, tick, parts)
+    for k in range(count):
+        advance_bodies(world, dt, seed, tick + k, parts)
 
 
 @merged_kernel
 def advance_bodies(world: World, dt: float, seed: np.uint64, tick: int, parts: int) -> None:
-    """`advance`, for kernels."""
+    """One step of `advance`, for kernels."""
     state, bodies, bins = world.state, world.bodies, world.bins
     if parts & 1:
         plan_velocities(state, dt)

@@ -129,6 +129,11 @@ class Table:
         return len(self._rows)
 
     @property
+    def is_idle(self) -> bool:
+        """Whether `act` and `plan`, if the table has them, do nothing in the next steps."""
+        return not len(self) or not (hasattr(self, "act") or hasattr(self, "plan"))
+
+    @property
     def rows(self) -> list[Row[Any]]:
         """The views of all rows, in order. Not to be changed."""
         return self._rows

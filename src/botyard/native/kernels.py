@@ -223,16 +223,17 @@ class RowTable:
         """Encode the rows `first` … `end` − 1, whose arrays are equally far apart in memory from each row to the next."""
         if end <= first:
             return
-        self.words[first:end] = self._encoded(first)
+        self.words[first:end] = self.encoded(first)
         if end - first > 1:  # what is the same in all rows has the distance 0; unsigned numbers wrap around
-            distance = self._encoded(first + 1) - self.words[first]
+            distance = self.encoded(first + 1) - self.words[first]
             self.words[first:end] += np.arange(end - first, dtype=np.uint64)[:, None] * distance
 
     def column(self, argument: int) -> int:
         """Column of the first word of an argument, by its number."""
         return sum(kind.words for kind in self.kinds[:argument])
 
-    def _encoded(self, row: int) -> NDArray[np.uint64]:
+    def encoded(self, row: int) -> NDArray[np.uint64]:
+        """The words of the arguments that a row would have now, (k,)."""
         words = [
             word for value, kind in zip(self.arguments(row), self.kinds, strict=True) for word in words_of(value, kind)
         ]

@@ -6,7 +6,7 @@ dealt out to threads in equal parts, and each thread has workspaces of its own, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, cast
@@ -14,12 +14,13 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from botyard.devices.ranging import Delay, Fan, fans_of, workspace
+from botyard.devices.ranging import fans_of, workspace
 from botyard.engine.batch import (
     BEGINS,
     BOXES,
     FAILED,
     FETCHES,
+    LINEUP,
     ONLY_MAP,
     STEPS,
     Masses,
@@ -30,11 +31,11 @@ from botyard.engine.batch import (
     cast_rays,
 )
 from botyard.engine.blocks import Blocks
-from botyard.engine.build import BodySpec, build_bins
+from botyard.engine.build import build_bins
 from botyard.engine.dynamics import build_shapes
-from botyard.engine.kernels.beams import Beams, Fans
+from botyard.engine.kernels.beams import Beams
 from botyard.engine.kernels.lateness import SLOTS, Lateness
-from botyard.engine.layout import F8, I4, I8, U1, U8, Bins, Bodies, Grid, State
+from botyard.engine.layout import F8, I4, I8, U1, U8, Bins, Grid, State
 from botyard.engine.masslayout import (
     MASS,
     Impulses,
@@ -52,6 +53,7 @@ from botyard.native.kernels import RowsEntry, RowTable
 from botyard.native.kinds import Pack
 from botyard.navigation.kernels.walls import near_walls
 from botyard.sim.freespace import MAX_SPACES
+from botyard.sim.lineups import Lineup
 from botyard.sim.recent import Recent
 from botyard.workers import Workers
 
@@ -83,43 +85,36 @@ class Plan:
 
     Attributes
     ----------
-    state : State
-        The state of a world's bodies as they are added.
-    bodies : Bodies
-        Their shapes.
-    specs : sequence of BodySpec
-        What they are.
+    lineups : sequence of Lineup
+        The bodies that worlds may have.
     boxes : int
         So many of them, the first ones, are boxes; all others are robots.
-    fans : sequence of Fan
-        Their range sensors.
     readings : int
         Number of readings of each robot; where a robot has fewer, they are NaN.
     dtype : dtype
         Type of the readings.
-    delays : sequence of Delay
-        How often the range sensors measure, and how late their readings can be had.
     late_steps : int or None
         Greatest latency with jitter of commands and readings, in steps; None: there is none, nor a rate below that of steps.
     has_one_map : bool
         There is no other map than number 0.
     """
 
-    state: State
-    bodies: Bodies
-    specs: Sequence[BodySpec]
+    lineups: Sequence[Lineup]
     boxes: int
-    fans: Sequence[Fan]
     readings: int
     dtype: DTypeLike
-    delays: Sequence[Delay]
     late_steps: int | None
     has_one_map: bool
 
-    def lateness(self) -> Lateness:
-        """Commands and readings of a world that begins."""
-        m, d, r = len(self.state.pose), len(self.fans), (len(self.state.pose) - self.boxes) * self.readings
-        commands = [spec.commands for spec in self.specs]
+    @property
+    def bodies(self) -> int:
+        """Number of bodies."""
+        return len(self.lineups[0].state.pose)
+
+    def lateness(self, lineup: Lineup) -> Lateness:
+        """Commands and readings of a world that begins with a lineup."""
+        m, d, r = self.bodies, len(lineup.fans), (self.bodies - self.boxes) * self.readings
+        commands = [spec.commands for spec in lineup.specs]
         # one for each step, and one that waits for a cycle of its robot, or can be had
         room = 0 if self.late_steps is None else self.late_steps + 2
         return Lateness(
@@ -127,30 +122,51 @@ class Plan:
             channel=np.array([(one.latency, one.jitter, one.rate, *one.scale.as_tuple()) for one in commands]),
             sent_due=np.zeros((m, SLOTS + room), np.int64),
             sent=np.zeros((m, room, 3)),
-            delay=np.array([(one.latency, one.jitter, one.rate) for one in self.delays], np.float64).reshape(d, 3),
+            delay=np.array([(one.latency, one.jitter, one.rate) for one in lineup.delays], np.float64).reshape(d, 3),
             late_due=np.zeros((d, 1 + room, 2), np.int64),
             late=np.zeros((room, r)),
             late_bright=np.zeros((room, r), np.int16),
         )
 
 
-class _Thread:
-    """The workspaces of a thread. `shapes`: of bodies with mass; `size`: bytes of a world's state."""
+class _Kind:
+    """What worlds with a lineup have in common. `state`: what their states hold when robots are added, by names."""
 
-    def __init__(self, plan: Plan, fans: Fans, shapes: MassShapes, size: int) -> None:
-        self.bodies = {name: np.zeros_like(getattr(plan.bodies, name)) for name in THREAD_BODIES}
-        self.beams: Pack[Beams] = Pack(workspace(fans))
-        self.beam_r_max = np.zeros_like(fans.beam_r_max)
-        count = (len(plan.state.pose) - plan.boxes) * plan.readings
-        self.raw, self.bright = np.full(count, np.nan), np.zeros(count, np.int16)
-        n, masses = len(shapes.values), _number_of_masses(shapes)
+    def __init__(self, plan: Plan, lineup: Lineup, *, has_masses: bool) -> None:
+        self.bodies = lineup.bodies
+        self.fans = fans_of(lineup.fans)
+        self.devices = np.arange(len(lineup.fans))
+        self.shapes = Pack(build_shapes(lineup.specs if has_masses else ()))
+        self.state: dict[str, NDArray[Any]] = {
+            **lineup.state._asdict(),
+            **{name: getattr(self.fans, name) for name in SENSOR},
+            **{name: getattr(lineup.bodies, name) for name in ERRING_BODIES},
+            **plan.lateness(lineup)._asdict(),
+        }
+
+
+class _Thread:
+    """The workspaces of a thread. `size`: bytes of a world's state."""
+
+    def __init__(self, plan: Plan, kinds: Sequence[_Kind], size: int) -> None:
+        self.bodies: dict[str, NDArray[Any]] = {
+            name: np.zeros(_shape(kinds, name), np.float64 if name == "scratch" else np.int64) for name in THREAD_BODIES
+        }
+        self.beams: Pack[Beams] = Pack(workspace(*(kind.fans for kind in kinds)))
+        self.beam_r_max: F8 = np.zeros(max(len(kind.fans.beam_r_max) for kind in kinds))
+        count = (plan.bodies - plan.boxes) * plan.readings
+        # of each lineup its own: where it has no sensor, they stay NaN
+        self.raw = [np.full(count, np.nan) for _ in kinds]
+        self.bright = np.zeros(count, np.int16)
+        shapes = [kind.shapes.value for kind in kinds]
+        n, masses, uid = len(shapes[0].values), _number_of_masses(shapes[0]), plan.lineups[0].state.uid
         self.room = Pack(
             MassRoom(
                 work=mass_workspace(
-                    n, slots=n, corners=len(shapes.corners), pairs=min(PAIRS_PER_BODY * n, n * (n - 1) // 2),
+                    n, slots=n, corners=max(len(one.corners) for one in shapes), pairs=min(PAIRS_PER_BODY * n, n * (n - 1) // 2),
                     walls=WALLS_PER_MASS * masses, touches=_room_for_contacts(masses),
                 ),
-                before=np.zeros((n, 3)), before_vel=np.zeros((n, 3)), order=np.argsort(plan.state.uid[:n], kind="stable"),
+                before=np.zeros((n, 3)), before_vel=np.zeros((n, 3)), order=np.argsort(uid[:n], kind="stable"),
                 row=np.zeros(size if masses else 0, np.uint8),
             )
         )  # fmt: skip
@@ -161,6 +177,16 @@ class _Thread:
         if len(self._near) < len(grid.seg):
             self._near = np.zeros(len(grid.seg), np.int32)
         return Pack(grid._replace(near=self._near))
+
+
+def _shape(kinds: Sequence[_Kind], name: str) -> tuple[int, ...]:
+    """The shape of an array of `Bodies` that has room for those of all lineups."""
+    return _greatest(getattr(kind.bodies, name) for kind in kinds)
+
+
+def _greatest(arrays: Iterable[NDArray[Any]]) -> tuple[int, ...]:
+    """The shape of an array that has room for each of some arrays."""
+    return tuple(max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True))
 
 
 def _number_of_masses(shapes: MassShapes) -> int:
@@ -242,29 +268,25 @@ class Batch:
 
     def __init__(self, plan: Plan, count: int, dt: float, threads: int) -> None:
         self._plan = plan
-        self._fans = fans_of(plan.fans)
-        m, r = len(plan.state.pose), plan.readings
-        self.has_masses = has_masses = any(spec.dynamics is not None for spec in plan.specs)
-        shapes = build_shapes(plan.specs if has_masses else ())
+        m, r = plan.bodies, plan.readings
+        self.has_masses = has_masses = any(plan.lineups[0].has_masses)
+        self._kinds = kinds = [_Kind(plan, lineup, has_masses=has_masses) for lineup in plan.lineups]
         self._entry = advance_masses if has_masses else advance_world
-        self._shapes = Pack(shapes)
+        shapes = kinds[0].shapes.value
         mass, table = mass_state(len(shapes.values)), impulses(_room_for_contacts(_number_of_masses(shapes)))
         self._fields: list[tuple[str, DTypeLike, tuple[int, ...]]] = [
-            ("counts", np.int64, (4,)),
+            ("counts", np.int64, (5,)),
             ("seeds", np.uint64, (2,)),
             ("start", np.float64, (m, 3)),
-            *((name, a.dtype, a.shape) for name, a in plan.state._asdict().items()),
             ("contact_kind", np.int8, (m,)),
             ("other", np.int64, (m,)),
-            *((name, np.float64, getattr(self._fans, name).shape) for name in SENSOR),
             *(
                 (f"mass.{name}", a.dtype, a.shape)
                 for of in (mass, table)
                 if has_masses
                 for name, a in of._asdict().items()
             ),
-            *((name, np.float64, getattr(plan.bodies, name).shape) for name in ERRING_BODIES),
-            *((name, a.dtype, a.shape) for name, a in plan.lateness()._asdict().items()),
+            *((name, a.dtype, _greatest(kind.state[name] for kind in kinds)) for name, a in kinds[0].state.items()),
             ("ranges", plan.dtype, (m - plan.boxes, r)),
         ]
         self.state: Blocks = Blocks(count, self._fields)
@@ -272,7 +294,7 @@ class Batch:
         self._derived = Blocks(
             count,
             [
-                *((name, a.dtype, a.shape) for name in DERIVED_BODIES for a in [getattr(plan.bodies, name)]),
+                *((name, np.float64, _shape(kinds, name)) for name in DERIVED_BODIES),
                 *((f"bins.{name}", a.dtype, a.shape) for name, a in self._bins._asdict().items()),
                 ("known", np.int64, (1,)),
                 ("fault", np.int64, (1,)),
@@ -285,11 +307,12 @@ class Batch:
         self._asked[BOXES], self._asked[ONLY_MAP] = plan.boxes, int(plan.has_one_map)
         self._one: I8 = np.zeros(1, np.int64)
         """Number of the world that is advanced alone."""
-        self._devices = np.arange(len(plan.fans))
-        self._begin()
+        self._first = self._as_added()
+        self.state.bytes[:] = self._first.bytes[0]
+        self._derived.all("placed")[:] = np.nan
         bounds = np.linspace(0, count, min(threads, count) + 1).astype(np.int64).tolist()
         self.parts: list[tuple[int, int]] = list(pairwise(bounds))
-        self._threads = [_Thread(plan, self._fans, shapes, self.state.bytes.shape[1]) for _ in self.parts]
+        self._threads = [_Thread(plan, kinds, self.state.bytes.shape[1]) for _ in self.parts]
         self._workers = Workers(len(self.parts), "worlds")
         self._everyone = [np.arange(first, end) for first, end in self.parts]
         self._bounds = np.array(bounds[1:-1], np.int64)
@@ -300,22 +323,22 @@ class Batch:
         self._drawings: Recent[tuple[float, bool], _Drawing] = Recent(MAX_SPACES)
         self._places: F8 = self._derived.all("places")
         self._grid_of = np.zeros(count, np.int64)
+        self._lineup_of = np.zeros(count, np.int64)
+        """The lineup of each world: the arrays that its arguments are."""
         self._faults = self._derived.all("fault")[:, 0]
         self._table: RowTable | None = None
+        self._words: tuple[I8, U8] | None = None
 
-    def _begin(self) -> None:
-        """Write what all worlds begin with."""
-        for name, array in self._plan.state._asdict().items():
-            self.state.all(name)[:] = array
-        for name in SENSOR:
-            self.state.all(name)[:] = getattr(self._fans, name)
-        for name in ERRING_BODIES:
-            self.state.all(name)[:] = getattr(self._plan.bodies, name)
-        for name, array in self._plan.lateness()._asdict().items():
-            self.state.all(name)[:] = array
-        self.state.all("other")[:] = -1
-        self.state.all("ranges")[:] = np.nan
-        self._derived.all("placed")[:] = np.nan
+    def _as_added(self) -> Blocks:
+        """States of worlds in which robots were just added, a row for each lineup."""
+        first = Blocks(len(self._kinds), self._fields)
+        for number, kind in enumerate(self._kinds):
+            for name, array in kind.state.items():
+                first.of(number, name)[tuple(slice(size) for size in array.shape)] = array
+        first.all("counts")[:, LINEUP] = np.arange(len(self._kinds))
+        first.all("other")[:] = -1
+        first.all("ranges")[:] = np.nan
+        return first
 
     def kept_state(self, kept: U1) -> Blocks:
         """A copy of the state of a world, (S,) uint8, as the only row of a block."""
@@ -325,36 +348,43 @@ class Batch:
 
     def arguments(self, i: int) -> tuple[Any, ...]:
         """The arguments of `advance_world`, or of `advance_masses`, for a world."""
-        plan, derived = self._plan, self._derived
-        thread = self._threads[int(self._thread_of[i])]
+        derived = self._derived
+        thread, lineup = self._threads[int(self._thread_of[i])], int(self._lineup_of[i])
+        kind = self._kinds[lineup]
         readings: NDArray[Any] = self.state.of(i, "ranges").reshape(-1)
         none: NDArray[Any] = np.zeros(0, np.float32 if readings.dtype == np.float64 else np.float64)
         single: NDArray[Any]
         double: NDArray[Any]
         single, double = (readings, none) if readings.dtype == np.float32 else (none, readings)
-        limits = {name: self.state.of(i, name) for name in SENSOR}
+
+        def own(name: str) -> NDArray[Any]:
+            """An array of the world's state, as long as that of its lineup."""
+            return self.state.of(i, name)[: len(kind.state[name])]
+
         of_masses = (
-            self._walls[int(self._grid_of[i])], self._shapes, Masses(*self.masses(self.state, i), self.state.bytes[i]), thread.room,
+            self._walls[int(self._grid_of[i])], kind.shapes, Masses(*self.masses(self.state, i), self.state.bytes[i]), thread.room,
         ) if self.has_masses else ()  # fmt: skip
         return (
-            State._make(self.state.of(i, name) for name in State._fields),
-            plan.bodies._replace(
-                **thread.bodies,
-                **{name: derived.of(i, name) for name in DERIVED_BODIES},
-                **{name: self.state.of(i, name) for name in ERRING_BODIES},
+            State._make(own(name) for name in State._fields),
+            kind.bodies._replace(
+                **{name: array[: len(getattr(kind.bodies, name))] for name, array in thread.bodies.items()},
+                **{name: derived.of(i, name)[: len(getattr(kind.bodies, name))] for name in DERIVED_BODIES},
+                **{name: own(name) for name in ERRING_BODIES},
             ),
             Bins._make(derived.of(i, f"bins.{name}") for name in Bins._fields),
             self._grid(i),
-            self._fans._replace(beam_r_max=thread.beam_r_max, **limits),
+            kind.fans._replace(
+                beam_r_max=thread.beam_r_max[: len(kind.fans.beam_r_max)], **{name: own(name) for name in SENSOR}
+            ),
             thread.beams,
             Own(
                 counts=self.state.of(i, "counts"), seeds=self.state.of(i, "seeds"), start=self.state.of(i, "start"),
-                contact=self.state.of(i, "contact_kind"), other=self.state.of(i, "other"), raw=thread.raw, bright=thread.bright,
-                single=single, double=double, devices=self._devices, known=derived.of(i, "known"), fault=derived.of(i, "fault"),
-                task=self._task, step=self._step,
+                contact=self.state.of(i, "contact_kind"), other=self.state.of(i, "other"), raw=thread.raw[lineup],
+                bright=thread.bright, single=single, double=double, devices=kind.devices, known=derived.of(i, "known"),
+                fault=derived.of(i, "fault"), task=self._task, step=self._step,
             ),
             *of_masses,
-            Lateness._make(self.state.of(i, name) for name in Lateness._fields),
+            Lateness._make(own(name) for name in Lateness._fields),
         )  # fmt: skip
 
     @staticmethod
@@ -398,9 +428,11 @@ class Batch:
         self._walls.pop(number, None)
         self._asked[FETCHES] = int(len(self._grids) > MAX_CACHED_MAPS)
         self._addresses.drop(number)
+        count = len(self._kinds)
         for drawing in self._drawings.values():
-            drawing.packs.pop(number, None)
-            drawing.addresses.drop(number)
+            for key in range(number * count, (number + 1) * count):
+                if drawing.packs.pop(key, None) is not None:
+                    drawing.addresses.drop(key)
 
     def moved(self, numbers: I8) -> I8:
         """Worlds that are not in the map of their number, (n,)."""
@@ -421,26 +453,70 @@ class Batch:
             self._walls_column[chosen] = addresses[:, -1]
         self._grid_of[chosen] = numbers
 
+    # -- lineups
+
+    def has_lineups(self, numbers: I8) -> bool:
+        """Whether each world has the arrays of the lineup of its number, (n,)."""
+        return bool((numbers == self._lineup_of).all())
+
+    def use_lineups(self, numbers: I8) -> None:
+        """Let worlds have the arrays of the lineups of their numbers, (n,)."""
+        table, chosen = self._table, np.flatnonzero(numbers != self._lineup_of)
+        assert table is not None, "there is a map"
+        if self._words is None:
+            self._words = self._words_of_lineups(table)
+        columns, words = self._words
+        self._lineup_of[chosen] = numbers[chosen]
+        table.words[chosen[:, None], columns] = words[self._thread_of[chosen], numbers[chosen]]
+        # what was found out of their bodies was of others
+        self._derived.all("placed")[chosen] = np.nan
+        self._derived.all("bins.reach")[chosen] = 0.0
+        self._derived.all("known")[chosen] = -1
+
+    def _words_of_lineups(self, table: RowTable) -> tuple[I8, U8]:
+        """The columns of the words of arguments in which lineups differ, (c,); these words by thread and lineup, (t, l, c)."""
+        rows = []
+        for first, _ in self.parts:
+            before = self._lineup_of[first]
+            for number in range(len(self._kinds)):
+                self._lineup_of[first] = number
+                rows.append(table.encoded(first))
+            self._lineup_of[first] = before
+        words = np.array(rows).reshape(len(self.parts), len(self._kinds), -1)
+        columns = np.flatnonzero((words != words[:, :1]).any(axis=(0, 1)))
+        return columns, np.ascontiguousarray(words[..., columns])
+
+    def equip(self, chosen: I8) -> None:
+        """Write the state with which the robots of their lineups are added into these worlds; counts and seeds stay."""
+        counts, seeds = self.state.all("counts"), self.state.all("seeds")
+        kept = counts[chosen], seeds[chosen]
+        self.state.bytes[chosen] = self._first.bytes[kept[0][:, LINEUP]]
+        counts[chosen], seeds[chosen] = kept
+
+    def as_added(self, number: int) -> tuple[Blocks, int]:
+        """The state of a world in which the robots of a lineup were just added: a block, and its row there."""
+        return self._first, number
+
     # -- places
 
     def draw(
-        self, chosen: I8, boxes: F8 | None, clearance: float, reachable: bool, space: Callable[[int], Pack[Spaces]]
+        self, chosen: I8, boxes: F8 | None, clearance: float, reachable: bool, space: Callable[[int, int], Pack[Spaces]]
     ) -> F8:
         """Draw places for the robots of these worlds, (k, m, 3). `boxes`: where these are, (k, b, 3), if there are some; `space`: free
-        space of the map of a number, for these arguments.
+        space of a map for a lineup, by their numbers.
 
         There was no room for a robot if `has_failed` after that.
         """
         drawing = self._drawings.of((clearance, reachable), _Drawing)
-        if drawing.table is None or not self._plan.has_one_map:
-            maps = self._grid_of[chosen]
-            for number in drawing.addresses.missing(maps):
-                drawing.packs[number] = space(number)
-                drawing.addresses.add(number, [drawing.packs[number].address])
+        if drawing.table is None or not self._plan.has_one_map or len(self._kinds) > 1:
+            keys = self._grid_of[chosen] * len(self._kinds) + self._lineup_of[chosen]
+            for key in drawing.addresses.missing(keys):
+                drawing.packs[key] = space(*divmod(key, len(self._kinds)))
+                drawing.addresses.add(key, [drawing.packs[key].address])
             if drawing.table is None:
-                drawing.table = self._table_of_places(drawing.packs, int(maps[0]), clearance)
+                drawing.table = self._table_of_places(drawing.packs, int(keys[0]), clearance)
                 drawing.call = draw_places.caller(drawing.table)
-            drawing.table.words[chosen, drawing.table.column(SPACES_ARGUMENT)] = drawing.addresses.of(maps)[:, 0]
+            drawing.table.words[chosen, drawing.table.column(SPACES_ARGUMENT)] = drawing.addresses.of(keys)[:, 0]
         count = self._plan.boxes
         if boxes is not None:
             self._places[chosen, :count] = boxes
@@ -450,7 +526,7 @@ class Batch:
         return places[:, count:] if count else places
 
     def _table_of_places(self, packs: Mapping[int, Pack[Spaces]], first: int, clearance: float) -> RowTable:
-        """Arguments of `draw_places`; each world has the space of map `first`."""
+        """Arguments of `draw_places`; each world has the space that `first` is the key of."""
         state, places, other = self.state.of, self._derived.of, packs[first]
         table = RowTable(
             draw_places,
@@ -458,7 +534,7 @@ class Batch:
             lambda i: (
                 state(i, "counts"),
                 state(i, "seeds"),
-                packs.get(int(self._grid_of[i]), other),
+                packs.get(int(self._grid_of[i] * len(self._kinds) + self._lineup_of[i]), other),
                 clearance,
                 places(i, "places"),
                 self._task,
@@ -502,7 +578,7 @@ class Batch:
         """Cast rays among the walls, and `boxes`, of each world: from (n, k, 2) m, in directions (n, k) rad, to `reach` m, into `ranges`,
         (n, k).
         """
-        bodies, rows = Pack(self._plan.bodies), np.arange(self._plan.boxes if boxes else 0)
+        bodies, rows = Pack(self._kinds[0].bodies), np.arange(self._plan.boxes if boxes else 0)
         table = RowTable(
             cast_rays,
             len(self._grid_of),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from botyard import arguments
 from botyard.devices.joints import Joint, Joints, joint_key
@@ -14,11 +14,13 @@ from botyard.engine.layout import Control
 from botyard.engine.tables import NOBODY
 from botyard.errors import WorldError
 from botyard.feed import Subject
-from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Described
 from botyard.sim.core import Core
 from botyard.sim.journal import Attach, Describe, Detach, SetDynamics
+
+if TYPE_CHECKING:
+    from botyard.arguments import PoseLike
 
 
 class Bodies(Core):
@@ -31,7 +33,7 @@ class Bodies(Core):
         self.rays: dict[str, RaySensor] = {}
         """Ray sensors of description files, by their names."""
 
-    def put(self, name: str, pose: Pose | tuple[float, float, float], source: str = "api") -> None:
+    def put(self, name: str, pose: PoseLike, source: str = "api") -> None:
         """Teleport a robot or a box of the map to a true pose (m, m, rad) at the next step, whatever stands there.
 
         Raises
@@ -109,7 +111,7 @@ class Bodies(Core):
         force = arguments.triple((fx, fy, torque), "fx", "fy", "torque")
         self.submit(name, cmd.Demand(Control.FORCE, force), source)
 
-    def pull_to(self, name: str, pose: Pose | tuple[float, float, float], source: str = "api") -> None:
+    def pull_to(self, name: str, pose: PoseLike, source: str = "api") -> None:
         """Let the PD controller of a body with mass take it to a pose (m, m, rad) from the next step on; see `push`."""
         self._check_there(name)
         self.submit(name, cmd.Demand(Control.POSE, arguments.pose(pose)), source)

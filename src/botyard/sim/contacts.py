@@ -1,21 +1,24 @@
 """What bodies touch: the thing nearest to an outline, and a log of contacts (`Simulation.events`).
 
 The engine stops a robot just before it would overlap something (`botyard.engine.kernels.collide`), and says that it is stalled. What has
-stopped it is then the nearest thing at most `TOUCH_M` away.
+stopped it is known when somebody has asked for it before the step (`Engine.met`); else it is taken for the nearest thing at most `TOUCH_M`
+away, as others may have moved on in the same step.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botyard.elementary import cosine_sine
+from botyard.engine.layout import WALL as WALL_ROW
 from botyard.engine.snapshot import Snapshot
+from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.model.obstacles import Visible
 from botyard.sim.core import Core
@@ -31,22 +34,25 @@ MAX_CONTACTS: Final = 100_000
 
 
 class Contact(NamedTuple):
-    """A robot was stopped by something.
+    """A robot began to touch something: it was stopped by it, or, where one of both has mass, pressed on it.
 
     Attributes
     ----------
     time : float
-        Simulated time, s.
+        Simulated time, s; it begins at 0 in each episode.
     robot, other : str
         The robot that was driving; a robot, a box, or `WALL`.
     pose : Pose
         Where the robot was.
+    episode : int
+        Number of the episode, see `Simulation.reset`.
     """
 
     time: float
     robot: str
     other: str
     pose: Pose
+    episode: int = 0
 
     def __str__(self) -> str:
         return f"{self.time:.2f} s: {self.robot} touched {self.other} at ({self.pose.x:.2f}, {self.pose.y:.2f}) m"
@@ -153,50 +159,95 @@ def _walls(sim: Core, low: F8, high: F8) -> F8:
     return np.concatenate([walls, *(np.column_stack(side) for side in sides)])
 
 
+def stopping(sim: Core, row: int) -> str | None:
+    """What stops a body that is stalled; None: nothing is there any more."""
+    met = sim.engine.met(row)
+    if met is not None:
+        return WALL if met == WALL_ROW else sim.engine.specs[met].name
+    away, name = nearest(sim, row, TOUCH_M)
+    return name if away <= TOUCH_M else None
+
+
+def pressing(sim: Core) -> dict[str, list[str]]:
+    """What bodies press on, by their names, where at least one of two has mass; each other one once, in no order that means something."""
+    found: dict[str, list[str]] = {}
+    dynamics, specs = sim.engine.dynamics, sim.engine.specs
+    if dynamics is not None:
+        for pair in dynamics.pressing(WALL, {spec.uid: spec.name for spec in specs}):
+            for one, other in (pair, pair[::-1]):
+                others = found.setdefault(one, [])
+                if other not in others:
+                    others.append(other)
+    return found
+
+
 def touching(sim: Core, name: str) -> tuple[str, ...]:
-    """What a robot touches now: what stops it, and the robots that it stops."""
+    """What a robot touches now: what stops it, the robots that it stops, and, where one of both has mass, what it presses on."""
     snapshot = sim.snapshot
+    sim.engine.note_contacts()
     rows, stall = snapshot.rows, snapshot.state.stall
-    found = [nearest(sim, rows[name], TOUCH_M)[1]] if stall[rows[name]] else []
+    stops = stopping(sim, rows[name]) if stall[rows[name]] else None
+    found = [] if stops is None else [stops]
     for other, row in rows.items():
-        if other != name and stall[row] and other not in found and nearest(sim, row, TOUCH_M)[1] == name:
+        if other != name and stall[row] and other not in found and stopping(sim, row) == name:
             found.append(other)
+    found += [other for other in pressing(sim).get(name, ()) if other not in found]
     return tuple(found)
 
 
 class ContactLog(Sequence[Contact]):
-    """Contacts of robots from now on, in order of time; an entry when a robot is stopped by something, or by something else than before.
+    """Contacts of robots from now on, in the order in which they happened; an entry when a robot begins to touch something.
+
+    Those of earlier episodes stay; when time goes back within an episode (`restore`, `history`), what has not happened any more is dropped.
 
     Parameters
     ----------
     sim : Core
         The world.
+    episode : callable
+        Gives the number of the present episode.
     """
 
-    def __init__(self, sim: Core) -> None:
-        self._sim = sim
+    def __init__(self, sim: Core, episode: Callable[[], int]) -> None:
+        self._sim, self._episode = sim, episode
+        sim.engine.note_contacts()
+        self._revision = sim.feed.last(Subject.TIME)
         self._entries: deque[Contact] = deque(maxlen=MAX_CONTACTS)
-        self._touched: dict[str, str] = {}
+        self._touched: dict[str, list[str]] = {}
         self.total = 0
         """All contacts so far, also those that are not kept any more."""
 
     def look(self, snapshot: Snapshot) -> None:
         """After a step."""
-        stall = snapshot.state.stall
-        if not stall.any():
+        sim, stall = self._sim, snapshot.state.stall
+        if sim.feed.last(Subject.TIME) != self._revision:
+            self._go_back(snapshot.time)
+        pressed = pressing(sim)
+        if not pressed and not stall.any():
             self._touched.clear()
             return
-        for name in self._sim._robots:
+        before, self._touched = self._touched, {}
+        for name in sim._robots:
             row = snapshot.rows[name]
-            if not stall[row]:
-                self._touched.pop(name, None)
-                continue
-            _, other = nearest(self._sim, row, TOUCH_M)
-            if self._touched.get(name) != other:
-                self._touched[name] = other
-                self.total += 1
-                pose = Pose(*snapshot.state.pose[row].tolist())
-                self._entries.append(Contact(snapshot.time, name, other, pose))
+            others = pressed.get(name, [])
+            stops = stopping(sim, row) if stall[row] else None
+            if stops is not None and stops not in others:
+                others = [stops, *others]
+            if others:
+                self._touched[name] = others
+            for other in others:
+                if other not in before.get(name, ()):
+                    self.total += 1
+                    pose = Pose(*snapshot.state.pose[row].tolist())
+                    self._entries.append(Contact(snapshot.time, name, other, pose, self._episode()))
+
+    def _go_back(self, time: float) -> None:
+        """Time was set, and a step was made since then, to `time`, s: what was touched before is not known."""
+        self._revision = self._sim.feed.last(Subject.TIME)
+        self._touched.clear()
+        episode = self._episode()
+        while self._entries and self._entries[-1].episode == episode and self._entries[-1].time >= time:
+            self._entries.pop()
 
     @overload
     def __getitem__(self, index: int) -> Contact: ...
@@ -215,4 +266,4 @@ class ContactLog(Sequence[Contact]):
         return "\n".join(map(str, self)) or "no contacts"
 
 
-__all__ = ["TOUCH_M", "WALL", "Contact", "ContactLog", "edge_distance", "nearest", "placed", "touching"]
+__all__ = ["TOUCH_M", "WALL", "Contact", "ContactLog", "edge_distance", "nearest", "placed", "stopping", "touching"]

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments
 from botyard.devices.battery import Batteries
+from botyard.devices.electrics import Boards
 from botyard.engine.commands import MAX_COORDINATE, EnableMotors, set_error_mode
 from botyard.engine.layout import F8, I1, I8, OdometryErrorMode, State
 from botyard.engine.rng import _GOLDEN, _WORD, _mix, seed_word
@@ -25,7 +26,7 @@ from botyard.geometry import Pose
 from botyard.units import wrap_angle
 
 _ZERO: Final = (
-    "vel", "odom", "target", "err", "disp", "path", "spin", "contact", "mode_x", "mode_a", "stall", "estop", "odom_frame",
+    "vel", "odom", "target", "err", "disp", "path", "spin", "contact", "mode_x", "mode_a", "stall", "estop", "held", "odom_frame",
 )  # fmt: skip
 """Columns of `State` that are zero when an episode begins."""
 _SHAPING: Final = (Subject.BODIES, Subject.OUTLINES, Subject.MASS, Subject.MAP, Subject.DESCRIBED)
@@ -47,7 +48,7 @@ class _Plan(NamedTuple):
     modes, carriers : bytes
         The columns `err_mode` and `carrier`, for which it was made.
     zero : list of arrays
-        Columns that become zero.
+        Columns that become zero, pressed stop buttons among them.
     starts : (n, 3) float64
         Where all bodies began, m, m, rad.
     robots : slice or (m,) int64
@@ -102,7 +103,13 @@ class Episodes:
         return world, number + 1
 
     def begin(
-        self, world: int, number: int, starts: Callable[[], Mapping[str, Pose]], robots: Iterable[str], poses: F8 | None
+        self,
+        world: int,
+        number: int,
+        starts: Callable[[], Mapping[str, Pose]],
+        robots: Iterable[str],
+        poses: F8 | None,
+        held: Iterable[str],
     ) -> None:
         """Begin an episode.
 
@@ -116,6 +123,8 @@ class Episodes:
             Names of all robots.
         poses : (m, 3) float64 or None
             Where the robots begin, checked.
+        held : iterable of str
+            Names of bodies that somebody holds.
 
         Raises
         ------
@@ -138,6 +147,8 @@ class Episodes:
         for column in plan.zero:
             column.fill(0)
         state.motors.fill(1)
+        for name in held:
+            state.held[engine.rows[name]] = 1
         state.pose[...] = plan.starts
         if poses is not None:
             state.pose[plan.robots] = poses
@@ -203,7 +214,7 @@ def _plan_of(engine: Engine, starts: Mapping[str, Pose], robots: Iterable[str]) 
         revision=engine.feed.last(*_SHAPING),
         modes=state.err_mode.tobytes(),
         carriers=state.carrier.tobytes(),
-        zero=[getattr(state, name) for name in _ZERO],
+        zero=[*(getattr(state, name) for name in _ZERO), engine.table(Boards).estop_pressed],
         starts=checked_poses([starts[spec.name] for spec in engine.specs] or np.zeros((0, 3)), len(engine.specs)),
         robots=slice(first, first + len(rows)) if rows == list(range(first, first + len(rows))) else np.array(rows),
         perfect=np.flatnonzero(state.err_mode == int(OdometryErrorMode.PERFECT)),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +38,9 @@ from botyard.sim.placement import FreePlaces, on_trial
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_RANGE, MAX_WALL_REACH_M, Probe
 from botyard.sim.programs import Programs
 from botyard.sim.robot import R, Robots
+
+if TYPE_CHECKING:
+    from botyard.arguments import PoseLike
 
 MAX_FREE_POSES = 1_000_000
 """Most free poses in one draw."""
@@ -89,7 +92,7 @@ class Population(Bodies, ABC, Generic[R]):
         model: str | Path | RobotSpec = "p3dx",
         name: str | None = None,
         *,
-        pose: Pose | tuple[float, float, float] | None = None,
+        pose: PoseLike | None = None,
         lasers: Sequence[str] | None = None,
         controller: Any = None,
     ) -> R:
@@ -132,7 +135,7 @@ class Population(Bodies, ABC, Generic[R]):
     def add_robots(
         self,
         model: str | Path | RobotSpec,
-        poses: Sequence[Pose | tuple[float, float, float]] | F8,
+        poses: Sequence[PoseLike] | F8,
         names: Sequence[str] | None = None,
         *,
         lasers: Sequence[str] | None = None,

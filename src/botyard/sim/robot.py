@@ -208,7 +208,10 @@ class BaseRobot(Member):
 
     @property
     def contacts(self) -> tuple[str, ...]:
-        """What it touches now: what stops it, robots and boxes by name or ``a wall``, and the robots that it stops."""
+        """What it touches now, robots and boxes by name or ``a wall``.
+
+        That is what stops it, the robots that it stops, and, where one of both has mass, what it presses on.
+        """
         return touching(self._sim, self.name)
 
     @property

@@ -473,20 +473,23 @@ class Simulation(Restorable[Robot]):
         return self._looks.add(arguments.function(look, "look"))
 
     def run(self, seconds: float) -> Snapshot:
-        """Advance the world by so much simulated time, s, rounded to steps, and return its state.
+        """Advance the world by so much simulated time, s, rounded to whole steps, and return its state.
+
+        As long as no Python asks to be called (controllers, `before_step`, `after_step`, `events`, recordings), steps are made in compiled
+        code, but for the first and the last one; and so does `step` with a number.
 
         Raises
         ------
         ArgumentError
-            `seconds` is not a finite number of at least 0.
+            `seconds` is not a number from 0 to 10⁹.
         """
-        return self.step(round(arguments.number(seconds, "seconds", low=0.0, unit="s") / self.dt))
+        return self.step(round(arguments.number(seconds, "seconds", low=0.0, high=1e9, unit="s") / self.dt))
 
     @property
     def events(self) -> ContactLog:
-        """Contacts of robots: who touched what, when and where; logged from the first use on. Clones begin anew."""
+        """Contacts of robots: who touched what, when and where; logged from the first use on, over all episodes. Clones begin anew."""
         if self._contacts is None:
-            self._contacts = ContactLog(self)
+            self._contacts = ContactLog(self, lambda: self.episode)
             self.after_step(self._contacts.look)
         return self._contacts
 
@@ -522,7 +525,8 @@ class Simulation(Restorable[Robot]):
 
         The random draws of an episode are a function of the seed of the world and of its number: those of episode 0 are those of a new
         simulation; `botyard.Worlds` counts in the same way, bit for bit. `seed` and `episode` say what the present one has. Limits, ramps
-        and errors of odometry stay as they were set; controllers begin anew; functions of `before_step` are called on.
+        and errors of odometry stay as they were set, and so do holds, ghosts and the log of `events`; pressed stop buttons are released.
+        Controllers begin anew; functions of `before_step` are called on.
 
         Parameters
         ----------
@@ -547,7 +551,7 @@ class Simulation(Restorable[Robot]):
     def _begin_episode(self, world: int, number: int, given: F8 | None) -> Snapshot:
         """`reset` for an episode of a number, with poses that are checked."""
         tick = self.tick
-        self._episodes.begin(world, number, self._starts, self._robots, given)
+        self._episodes.begin(world, number, self._starts, self._robots, given, self._holds)
         for robot in self._robots.values():
             robot._teleports += 1
         if self._programs.driving:

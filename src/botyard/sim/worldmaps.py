@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +13,14 @@ import numpy as np
 from botyard import arguments
 from botyard.engine.build import BodySpec
 from botyard.engine.layout import F8, I2, I8, U2, U8, Grid
-from botyard.engine.places import Spaces, draw_maps
+from botyard.engine.places import MAP_STREAM, Spaces, draw_numbers
 from botyard.errors import ArgumentError
 from botyard.formats.registry import load_scene
 from botyard.model.obstacles import BoxObject, Visible
-from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.native.kinds import Pack
 from botyard.sim.freespace import spaces_of
+from botyard.sim.lineups import Lineup, silent
 from botyard.sim.simulation import Simulation
 
 Scenes = Scene | str | Path | Sequence[Scene | str | Path] | Callable[[int], Scene]
@@ -36,22 +36,34 @@ class Map:
         What stands in it.
     boxes : tuple of BodySpec
         Its boxes.
-    starts : (b + m, 3) float64
-        Where its boxes begin, and robots when nobody says where: m, m, rad.
     """
 
     scene: Scene
     grid: Grid
     boxes: tuple[BodySpec, ...]
-    starts: F8
+    _starts: dict[Lineup, F8] = field(default_factory=dict)
 
-    def space(self, radii: Sequence[float], clearance: float, *, reachable: bool) -> Pack[Spaces]:
-        """Free space for bodies of these radii, m, boxes first; with `reachable` that in the region of the first robot's start, or in the
-        largest region.
+    def starts(self, lineup: Lineup, sim: Simulation | None = None) -> F8:
+        """Where its boxes begin, and the robots of a lineup when nobody says where, (b + m, 3): m, m, rad.
+
+        `sim`: a simulation of the map without robots, if there is one; they are added to it.
         """
-        count = len(self.boxes)
-        begin = (float(self.starts[count, 0]), float(self.starts[count, 1])) if reachable else None
-        return Pack(spaces_of(self.scene, self.grid, radii[count:], clearance, begin, boxes=radii[:count]))
+        found = self._starts.get(lineup)
+        if found is None:
+            sim = Simulation(self.scene, warn=silent) if sim is None else sim
+            starts = [*(box.pose for box in self.scene.boxes), *(sim.add_robot(spec).start for spec in lineup.robots)]
+            found = self._starts[lineup] = np.array(starts, np.float64).reshape(-1, 3)
+        return found
+
+    def space(self, lineup: Lineup, clearance: float, *, reachable: bool) -> Pack[Spaces]:
+        """Free space for the bodies of a lineup; with `reachable` in the region of the first robot's start, or in the largest one."""
+        count, radii = len(self.boxes), lineup.bodies.radius.tolist()
+        x, y, _ = self.starts(lineup)[count].tolist()
+        return Pack(
+            spaces_of(
+                self.scene, self.grid, radii[count:], clearance, (x, y) if reachable else None, boxes=radii[:count]
+            )
+        )
 
 
 class Maps:
@@ -61,8 +73,6 @@ class Maps:
     ----------
     scenes : Scene, str, Path, sequence of them, or callable
         One map, several, or a function that makes the map of a number.
-    robots : sequence of RobotSpec
-        The robots of each world.
     size : int
         So many maps are kept that no world is in; of a function so many maps are used at a time.
     boxes : sequence of BoxObject
@@ -74,8 +84,10 @@ class Maps:
         `scenes` is something else, or there is none.
     """
 
-    def __init__(self, scenes: Scenes, robots: Sequence[RobotSpec], size: int, boxes: Sequence[BoxObject] = ()) -> None:
-        self._robots, self._size, self._more = robots, size, tuple(boxes)
+    def __init__(self, scenes: Scenes, size: int, boxes: Sequence[BoxObject] = ()) -> None:
+        self.lineup: Lineup | None = None
+        """The usual robots: that thread finds out where they begin, too."""
+        self._size, self._more = size, tuple(boxes)
         self._boxes: tuple[BodySpec, ...] | None = None
         self._make: Callable[[int], Scene]
         if callable(scenes):
@@ -112,7 +124,7 @@ class Maps:
         """
         numbers = np.zeros(len(seeds), np.int64)
         if self.count != 1:
-            draw_maps(seeds, episodes, self.count or 0, self._size, numbers)
+            draw_numbers(seeds, episodes, MAP_STREAM, self.count or 0, self._size, numbers)
         return numbers
 
     def prepare(self, numbers: I8) -> None:
@@ -165,7 +177,7 @@ class Maps:
             raise ArgumentError(f"scenes({number}): expected a Scene, found {arguments.found(scene)}")
         if self._more:
             scene = replace(scene, boxes=(*scene.boxes, *self._more))
-        sim = Simulation(scene, warn=_silent)
+        sim = Simulation(scene, warn=silent)
         boxes = tuple(sim.engine.specs)
         if self._boxes is None:
             self._boxes = boxes
@@ -174,8 +186,10 @@ class Maps:
                 f'scenes: the boxes of the map "{scene.name}" are others than those of the first one; in Worlds all maps have '
                 "the same boxes, at any poses"
             )
-        starts = [*(box.pose for box in scene.boxes), *(sim.add_robot(spec).start for spec in self._robots)]
-        return Map(scene, self._sharing(sim.engine.grid), boxes, np.array(starts, np.float64).reshape(-1, 3))
+        made = Map(scene, self._sharing(sim.engine.grid), boxes)
+        if self.lineup is not None:
+            made.starts(self.lineup, sim)
+        return made
 
     def _sharing(self, grid: Grid) -> Grid:
         """A grid without what all maps have in common: its workspace, which threads have, and, if it is plain, classes and returns."""
@@ -187,10 +201,6 @@ class Maps:
                 mask.flags.writeable = bright.flags.writeable = False
             grid = grid._replace(mask=mask[:count], bright=bright[:count])
         return grid._replace(near=np.zeros(0, np.int32))
-
-
-def _silent(text: str) -> None:
-    """Receives warnings of starts that are given up when poses are said."""
 
 
 __all__ = ["Map", "Maps", "Scenes"]

@@ -15,55 +15,40 @@ Each world is what a `Simulation` of its seed is, bit for bit. There is no Pytho
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from botyard import arguments
-from botyard.devices.battery import Batteries
-from botyard.devices.laser import STREAM as LASER_STREAM
-from botyard.devices.laser import laser_bundle
-from botyard.devices.ranging import Delay, Fan, Late
-from botyard.devices.sonar import STREAM as SONAR_STREAM
-from botyard.devices.sonar import sonar_bundles
-from botyard.engine.batch import EPISODE, MAP, MAX_COORDINATE, SAMPLES, TICK, Contact, Fault
-from botyard.engine.blocks import Blocks
-from botyard.engine.channels import Sent
-from botyard.engine.commands import SetVelocities, SetVelocity, check_pose
-from botyard.engine.kernels.lateness import (
-    COUNT,
-    FIRST,
-    JITTER,
-    LATENCY,
-    RATE,
-    SCALE,
-    SLOTS,
-    Lateness,
-    delay_steps,
-    is_slower,
-)
-from botyard.engine.layout import F8, I1, I8, U1, U8, State
-from botyard.engine.rng import DEFAULT_SEED, episode_seeds
+from botyard.engine.batch import EPISODE, LINEUP, MAP, MAX_COORDINATE, SAMPLES, TICK, Contact, Fault
+from botyard.engine.commands import SetVelocities
+from botyard.engine.kernels.lateness import COUNT, SCALE
+from botyard.engine.layout import F8, I1, I8, U1, U8
+from botyard.engine.rng import DEFAULT_SEED
 from botyard.errors import ArgumentError, NotNowError
-from botyard.formats.models import find_robot
 from botyard.handle import Handle
-from botyard.model.beams import Bundle
-from botyard.model.obstacles import BoxObject, Visible
-from botyard.model.robot import RobotSpec
-from botyard.model.scene import Scene
-from botyard.model.sensors import MAX_LATENCY_S
+from botyard.model.obstacles import BoxObject
 from botyard.sim.batch import Batch, Plan
 from botyard.sim.freespace import checked_clearance
-from botyard.sim.journal import API
+from botyard.sim.lineups import Lineups, Robots, name_of, slots_of
 from botyard.sim.notebook import MAX_ROWS, page
-from botyard.sim.parameters import BEAMS, COLUMNS, COMMANDS, DELAYS, sensors_of
+from botyard.sim.parameters import BEAMS, DELAYS
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_WALL_REACH_M
 from botyard.sim.repeating import Episode, EpisodeLog
 from botyard.sim.simulation import MAX_THREADS, Simulation
+from botyard.sim.worldarguments import (
+    Starts,
+    are_different,
+    are_poses,
+    array_of,
+    checked_boxes,
+    kind_of_readings,
+    poses_of,
+    seeds_of_worlds,
+)
+from botyard.sim.worldcopies import PARAMETERS, Copies, parameter
 from botyard.sim.worldfaults import words
 from botyard.sim.worldmaps import Maps, Scenes
 from botyard.workers import lock
@@ -73,48 +58,9 @@ MAX_MAP_POOL: Final = 1_000_000_000
 """Greatest `map_pool`."""
 FREE_CLEARANCE_M: Final = 0.1
 """Clearance of starts at free places, m."""
-FEW_NUMBERS: Final = 24
-"""So many numbers are compared one by one."""
 MAX_STEPS: Final = 1_000_000_000
 """Steps in one call."""
-Models = str | Path | RobotSpec | Sequence[str | Path | RobotSpec]
 Mask = ArrayLike | None
-Starts = Callable[[U8], ArrayLike]
-PARAMETERS: Final = {
-    "max_speed": "max_vel",
-    "top_speed": "top_vel",
-    "accel": "accel",
-    "decel": "decel",
-    "odometry_error_low": "err_lo",
-    "odometry_error_high": "err_hi",
-    "range_min": "r_min",
-    "range_max": "r_max",
-    "range_noise": "r_noise",
-    "bearing_noise": "a_noise",
-    "range_missing": "missing",
-    "range_latency": "delay",
-    "range_jitter": "delay",
-    "range_rate": "delay",
-    "command_latency": "channel",
-    "command_jitter": "channel",
-    "command_rate": "channel",
-    "command_scale": "channel",
-    "wheel_ratio": "wheels",
-}
-"""Names of `Worlds.param`, and of the arrays that have them."""
-PARTS: Final[Mapping[str, int | slice]] = {
-    "range_latency": LATENCY,
-    "range_jitter": JITTER,
-    "range_rate": RATE,
-    "command_latency": LATENCY,
-    "command_jitter": JITTER,
-    "command_rate": RATE,
-    "command_scale": slice(SCALE, SCALE + 3),
-    "wheel_ratio": 0,
-}
-"""Which numbers of the last axis they are, where these are not all of it."""
-OF_BODIES: Final = frozenset({*State._fields, "channel", "wheels"})
-"""Arrays of these that have a row for each body."""
 
 
 class Errors(TypedDict, total=False):
@@ -135,7 +81,8 @@ class Worlds(Handle):
         The map of all worlds; several, of which each episode has one, drawn by its seed; or a function that makes the map of a number,
         which is called by another thread.
     robots : str, Path, RobotSpec, or sequence of them
-        The robots of each world, as for `Simulation.add_robot`.
+        The robots of each world, as for `Simulation.add_robot`: a model, or one for each robot. In the place of a model several may stand:
+        each episode has one of them, drawn by its seed. ``["p3dx", ["amigo", "p3at"]]`` are two robots; ``[["p3dx", "p3at"]]`` is one.
     n : int
         Number of worlds.
     seeds : int or (n,) array of ints
@@ -191,7 +138,7 @@ class Worlds(Handle):
     def __init__(
         self,
         scenes: Scenes,
-        robots: Models,
+        robots: Robots,
         n: int,
         *,
         seeds: ArrayLike = DEFAULT_SEED,
@@ -207,68 +154,49 @@ class Worlds(Handle):
         n = arguments.whole(n, "n", low=1, high=MAX_WORLDS)
         threads = arguments.whole(threads, "threads", low=1, high=MAX_THREADS)
         map_pool = arguments.whole(map_pool, "map_pool", low=1, high=MAX_MAP_POOL)
-        kind = _kind_of(dtype)
-        models = (
-            [robots]
-            if isinstance(robots, (str, Path, RobotSpec))
-            else arguments.several(robots, "robots", "models of robots")
-        )
-        specs = [one if isinstance(one, RobotSpec) else find_robot(arguments.path(one, "robots")) for one in models]
-        if not specs:
-            raise ArgumentError("robots: expected at least one model, found none")
-        self._specs = specs
+        kind = kind_of_readings(dtype)
+        slots = slots_of(robots)
         unknown = sorted(errors.keys() - Errors.__annotations__.keys())
         if unknown:
             raise TypeError(f"Worlds() got an unexpected keyword argument '{unknown[0]}'")
-        self._settings: dict[str, Any] = {"step": step, **errors}
-        for spec in specs:
-            _check_supported(spec)
-        own_seeds = _seeds(seeds, n)
-        self._maps = Maps(scenes, specs, map_pool, _boxes(boxes))
-        number = int(self._maps.numbers(own_seeds[:1], np.zeros(1, np.int64))[0])
-        first = Simulation(Scene(boxes=self._maps[number].scene.boxes), warn=_silent, **self._settings)
-        for spec in specs:
-            first.add_robot(spec)
-        _check_devices(first)
-        self.names: tuple[str, ...] = tuple(first.robots)
+        settings: dict[str, Any] = {"step": step, **errors}
+        own_seeds = seeds_of_worlds(seeds, n)
+        first = np.zeros(n, np.int64)
+        self._maps = Maps(scenes, map_pool, checked_boxes(boxes))
+        number = int(self._maps.numbers(own_seeds[:1], first[:1])[0])
+        self._lineups = Lineups(slots, sensors, max_latency, self._maps[number].scene.boxes, settings)
+        self._maps.lineup = self._lineups[0]
+        self.names: tuple[str, ...] = self._lineups.names
         """Names of the robots of each world."""
-        self.box_names: tuple[str, ...] = first.box_names
+        self.box_names: tuple[str, ...] = self._lineups.box_names
         """Names of the boxes of each world."""
         self._robots = slice(len(self.box_names), None)
         """Rows of robots, behind those of boxes."""
-        self._fans, readings = _fans(
-            specs, _sensors(specs, sensors), len(self.box_names), noise=errors.get("sensor_noise", True)
-        )
-        self._late_steps = _late_steps(specs, max_latency, first.dt)
-        bodies = first.engine.bodies
         plan = Plan(
-            state=first.engine.state,
-            bodies=bodies._replace(feels=bodies.feels | np.int8(2)),
-            specs=first.engine.specs,
+            lineups=self._lineups,
             boxes=len(self.box_names),
-            fans=[fan for _, fan in self._fans],
-            readings=readings,
+            readings=self._lineups.readings,
             dtype=kind,
-            delays=[_delay_of(specs[fan.row - len(self.box_names)], sensor) for sensor, fan in self._fans],
-            late_steps=self._late_steps,
+            late_steps=self._lineups.late_steps,
             has_one_map=self._maps.count == 1,
         )
-        self._radii = bodies.radius.tolist()
         self._is_closed = self._has_maps = False
-        self._is_plain = self._maps.count == 1 and not self.box_names
+        self._has_lineups = len(self._lineups) > 1
+        self._is_plain = self._maps.count == 1 and not self.box_names and not self._has_lineups
         self._lock = lock()
         """Calls of several threads take turns: one of them may give up the maps that another one's steps read."""
-        self._batch = Batch(plan, n, first.dt, threads)
+        self._batch = Batch(plan, n, self._lineups.dt, threads)
+        self._copies = Copies(self._batch, self._maps, self._lineups, settings)
         self._adopt()
-        self._usual = self._erring(self._batch.state, 0)
-        """Parameters of the models, of each robot."""
         self._rows = self._batch.rows
         """Prepares calls of kernels for all worlds: for tasks."""
         self._log: EpisodeLog | None = None
         self._seeds[:] = own_seeds
         everyone = np.arange(n)
-        self._map_ids[:] = self._maps.numbers(own_seeds, np.zeros(n, np.int64))
-        self._begin(everyone, self._starts_of_episodes(everyone, None, None, is_free=False))
+        self._map_ids[:] = self._maps.numbers(own_seeds, first)
+        lineups = self._lineups.drawn(own_seeds, first)
+        self._lineup_ids[:] = lineups
+        self._begin(everyone, self._starts_of_episodes(everyone, None, None, is_free=False), lineups != 0)
 
     def _adopt(self) -> None:
         """Make the public arrays of those of the batch."""
@@ -280,6 +208,7 @@ class Worlds(Handle):
         self._episode_seeds: U8 = seeds[:, 1]
         self._episodes: I8 = counts[:, EPISODE]
         self._map_ids: I8 = counts[:, MAP]
+        self._lineup_ids: I8 = counts[:, LINEUP]
         self._starts: F8 = state.all("start")
         mine, robots, boxes = vars(self), self._robots, slice(len(self.box_names))
 
@@ -329,6 +258,13 @@ class Worlds(Handle):
     map_id: I8
     """Number of the map of each world, (n,)."""
 
+    @property
+    def model_id(self) -> I8:
+        """Number of the model of each robot, among those that it may have, (n, m). A copy."""
+        if not self._has_lineups:
+            return np.zeros((len(self), len(self.names)), np.int64)
+        return self._lineups.models[self._lineup_ids]
+
     def __len__(self) -> int:
         return len(self._seeds)
 
@@ -357,7 +293,7 @@ class Worlds(Handle):
     @property
     def dt(self) -> float:
         """Simulated time of one step, s."""
-        return float(self._settings["step"])
+        return self._lineups.dt
 
     @property
     def seeds(self) -> U8:
@@ -386,7 +322,7 @@ class Worlds(Handle):
             k = arguments.whole(k, "k", low=0, high=MAX_STEPS)
         chosen = None if mask is None else self._chosen(mask)
         with self._lock:
-            self._use_maps()
+            self._settle()
             if self._log is not None:
                 self._log.before(chosen, k)
             self._batch.step(k, chosen)
@@ -404,6 +340,7 @@ class Worlds(Handle):
         poses: ArrayLike | Literal["free"] | Starts | None = None,
         box_poses: ArrayLike | Starts | None = None,
         map_id: ArrayLike | None = None,
+        model_id: ArrayLike | None = None,
     ) -> None:
         """Begin the next episode of all worlds, or of those that `mask` says: all at rest at their starts, tick 0. Other worlds go on.
 
@@ -420,6 +357,9 @@ class Worlds(Handle):
             Where the boxes begin, in the same way; else where the map has them.
         map_id : int or (k,) array of ints, optional
             Numbers of maps; else each is drawn by the seed of the episode.
+        model_id : (k, m) or (m,) array of ints, optional
+            Number of the model of each robot among those that it may have; else drawn in the same way. A world in which a robot gets
+            another model has the parameters (`param`) of its models again.
 
         Raises
         ------
@@ -430,10 +370,10 @@ class Worlds(Handle):
         chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
         if not len(chosen):
             return
-        is_next = seeds is None and map_id is None and box_poses is None
+        is_next = seeds is None and map_id is None and box_poses is None and model_id is None
         with self._lock:
             if not (is_next and type(poses) is np.ndarray and self._restarted(chosen, poses)):
-                self._reset(chosen, seeds, poses, box_poses, map_id)
+                self._reset(chosen, seeds, poses, box_poses, map_id, model_id)
 
     def _reset(
         self,
@@ -442,24 +382,26 @@ class Worlds(Handle):
         poses: ArrayLike | Literal["free"] | Starts | None,
         box_poses: ArrayLike | Starts | None,
         map_id: ArrayLike | None,
+        model_id: ArrayLike | None,
     ) -> None:
         """`reset` of these worlds, however they are to begin."""
         k = len(chosen)
         is_free = isinstance(poses, str) and poses == "free"
         seeds_before = self._seeds[chosen]
-        numbers = seeds_before if seeds is None else _seeds(seeds, k)
+        numbers = seeds_before if seeds is None else seeds_of_worlds(seeds, k)
         episodes: I8 = self._episodes[chosen] + 1 if seeds is None else np.zeros(k, np.int64)
-        given = None if is_free else _given(poses, "poses", numbers, episodes, len(self._specs))
-        boxes = _given(box_poses, "box_poses", numbers, episodes, len(self.box_names))
+        given = None if is_free else poses_of(poses, "poses", numbers, episodes, len(self.names))
+        boxes = poses_of(box_poses, "box_poses", numbers, episodes, len(self.box_names))
         if map_id is None:
             maps = self._maps.numbers(numbers, episodes)
         else:
-            maps = _array(map_id, "map_id", np.int64, (k,))
+            maps = array_of(map_id, "map_id", np.int64, (k,))
             if maps.min() < 0 or (self._maps.count is not None and maps.max() >= self._maps.count):
                 raise ArgumentError(f"map_id: expected numbers of maps, found {int(maps.min())} … {int(maps.max())}")
+        lineups = self._lineups.drawn(numbers, episodes) if model_id is None else self._lineups.numbers(model_id, k)
         before = self._counts[chosen]
         after = before.copy()
-        after[:, EPISODE], after[:, MAP], after[:, SAMPLES] = episodes, maps, 0
+        after[:, EPISODE], after[:, MAP], after[:, SAMPLES], after[:, LINEUP] = episodes, maps, 0, lineups
         self._counts[chosen] = after
         if seeds is not None:
             self._seeds[chosen] = numbers
@@ -468,7 +410,7 @@ class Worlds(Handle):
         except BaseException:  # also of a function that makes maps
             self._counts[chosen], self._seeds[chosen] = before, seeds_before
             raise
-        self._begin(chosen, starts)
+        self._begin(chosen, starts, lineups != before[:, LINEUP])
 
     def _restarted(self, chosen: I8, poses: NDArray[Any]) -> bool:
         """`reset` for the usual case, by fewer calls: the next episodes of worlds in the only map, at given poses. False: it is another."""
@@ -476,7 +418,7 @@ class Worlds(Handle):
             self._log is not None
             or not self._is_plain
             or poses.dtype.char != "d"
-            or poses.shape != (len(chosen), len(self._specs), 3)
+            or poses.shape != (len(chosen), len(self.names), 3)
             or self._is_closed
             or not are_poses(poses)
         ):
@@ -489,12 +431,12 @@ class Worlds(Handle):
 
     def _starts_of_episodes(self, chosen: I8, poses: F8 | None, boxes: F8 | None, *, is_free: bool) -> F8:
         """Put worlds into the maps whose numbers are set; where boxes and robots begin, (k, b + m, 3)."""
-        self._use_maps(chosen)
+        self._settle(chosen)
         count = len(self.box_names)
         if (boxes is None and count) or (poses is None and not is_free):
-            numbers = self._map_ids[chosen].tolist()
-            of_map = {number: self._maps[number].starts for number in dict.fromkeys(numbers)}
-            starts: F8 = np.stack([of_map[number] for number in numbers])
+            keys = list(zip(self._map_ids[chosen].tolist(), self._lineup_ids[chosen].tolist(), strict=True))
+            of = {key: self._maps[key[0]].starts(self._lineups[key[1]]) for key in dict.fromkeys(keys)}
+            starts: F8 = np.stack([of[key] for key in keys])
             boxes = starts[:, :count] if boxes is None else boxes
             poses = starts[:, count:] if poses is None else poses
         if is_free:
@@ -502,8 +444,10 @@ class Worlds(Handle):
         assert poses is not None
         return poses if boxes is None or not count else np.concatenate([boxes, poses], axis=1)
 
-    def _begin(self, chosen: I8, poses: F8) -> None:
-        """Begin episodes at these poses."""
+    def _begin(self, chosen: I8, poses: F8, is_other: NDArray[np.bool_]) -> None:
+        """Begin episodes at these poses. `is_other`: which of these worlds, (k,), have other models than before."""
+        if self._has_lineups:
+            self._batch.equip(chosen[is_other])
         self._starts[chosen if len(chosen) > 1 else chosen.item()] = poses
         self._batch.begin(chosen)
         if self._log is not None:
@@ -512,10 +456,20 @@ class Worlds(Handle):
         if not self._maps.are_all_there:
             self._maps.prepare(self._maps.numbers(self._seeds[chosen], self._episodes[chosen] + 1))
 
-    def _use_maps(self, chosen: I8 | None = None) -> None:
-        """Put worlds into the maps whose numbers they have; of `chosen` alone it is less work. NotNowError: all is closed."""
+    def _settle(self, chosen: I8 | None = None) -> None:
+        """Let worlds have the maps and robots whose numbers they have; of `chosen` alone it is less work. NotNowError: all is closed."""
         if self._is_closed:
             raise NotNowError("these worlds are closed; world(i) gives a simulation that goes on")
+        self._use_maps(chosen)
+        if self._has_lineups and not self._batch.has_lineups(self._lineup_ids):
+            numbers = self._lineup_ids
+            wrong = np.flatnonzero((numbers < 0) | (numbers >= len(self._lineups)))
+            if len(wrong):
+                raise ArgumentError(f"state: world {wrong[0]}: there are no models of number {numbers[wrong[0]]}")
+            self._batch.use_lineups(numbers)
+
+    def _use_maps(self, chosen: I8 | None) -> None:
+        """Put worlds into the maps whose numbers they have."""
         if self._has_maps and self._maps.count == 1:
             return
         if self._has_maps and chosen is not None and not self._maps.are_many:
@@ -575,18 +529,20 @@ class Worlds(Handle):
     def _words(self, fault: Fault, i: int) -> str:
         """What is wrong in a world."""
         live = {"pose": self.pose, "vel": self.vel, "command": self.command}
-        sensors = [
-            f"{_sensor_name(kind, index)} of {self.names[fan.row - len(self.box_names)]}"
-            for (kind, index), fan in self._fans
-        ]
-        beams = [name for name, (_, fan) in zip(sensors, self._fans, strict=True) for _ in fan.bundles]
+        lineup = self._lineups[self._copies.number_in(self._batch.state, i)]
+        fans = list(zip(lineup.sensors, lineup.fans, strict=True))
+        sensors = [f"{name_of(sensor)} of {self.names[fan.row - len(self.box_names)]}" for sensor, fan in fans]
+        beams = [name for name, fan in zip(sensors, lineup.fans, strict=True) for _ in fan.bundles]
 
         def owners(name: str) -> Sequence[str]:
             return beams if name in BEAMS else sensors if name in DELAYS else self.names
 
-        return words(
-            fault, lambda name: (live[name] if name in live else self.param(name))[i], owners, self._late_steps, self.dt
-        )
+        def values(name: str) -> NDArray[Any]:
+            found: NDArray[Any] = (live[name] if name in live else self.param(name))[i]
+            # with other models there may be more sensors
+            return found[: len(beams) if name in BEAMS else len(sensors) if name in DELAYS else None]
+
+        return words(fault, values, owners, self._lineups.late_steps, self.dt)
 
     def _failed(self, chosen: I8 | None) -> I8:
         """Numbers of those of these worlds that the last call could not advance."""
@@ -622,22 +578,22 @@ class Worlds(Handle):
         reachable = arguments.flag(reachable, "reachable")
         with self._lock:
             boxes = self.box_pose[chosen] if self.box_names else None
-            self._use_maps()
+            self._settle()
             return self._sampled(chosen, boxes, clearance, reachable=reachable)
 
     def _sampled(self, chosen: I8, boxes: F8 | None, clearance: float, *, reachable: bool) -> F8:
         """Places in the maps that these worlds are in, by `sample_free` and `reset`."""
         if not len(chosen):
-            return np.zeros((0, len(self._specs), 3))
+            return np.zeros((0, len(self.names), 3))
         places = self._batch.draw(
             chosen,
             boxes,
             clearance,
             reachable,
-            lambda number: self._maps[number].space(self._radii, clearance, reachable=reachable),
+            lambda number, lineup: self._maps[number].space(self._lineups[lineup], clearance, reachable=reachable),
         )
         if self._batch.has_failed:
-            raise ArgumentError(f"there is no room for {len(self._specs)} robots that are {clearance:g} m apart")
+            raise ArgumentError(f"there is no room for {len(self.names)} robots that are {clearance:g} m apart")
         return places
 
     def cast(
@@ -672,8 +628,8 @@ class Worlds(Handle):
         boxes = arguments.flag(boxes, "boxes")
         places = arguments.numbers(xy, "xy")
         n, k = len(self), places.shape[1] if places.ndim == 3 else 0
-        places = np.ascontiguousarray(_array(places, "xy", np.float64, (n, k, 2)))
-        directions = np.ascontiguousarray(_array(bearing, "bearing", np.float64, (n, k)))
+        places = np.ascontiguousarray(array_of(places, "xy", np.float64, (n, k, 2)))
+        directions = np.ascontiguousarray(array_of(bearing, "bearing", np.float64, (n, k)))
         if not (np.abs(places) <= MAX_COORDINATE).all() or not (np.abs(directions) <= MAX_COORDINATE).all():
             raise ArgumentError(f"xy, bearing: expected numbers within ±{MAX_COORDINATE:g}")
         ranges = np.empty((n, k)) if out is None else out
@@ -688,7 +644,7 @@ class Worlds(Handle):
                 f"out: expected a float64 array of shape {(n, k)}, contiguous, found {arguments.found(out)}"
             )
         with self._lock:
-            self._use_maps()
+            self._settle()
             self._batch.cast(places, directions, range_max, ranges, boxes=boxes)
         return ranges
 
@@ -718,12 +674,12 @@ class Worlds(Handle):
         count = arguments.whole(count, "count", low=1, high=MAX_NEAR_WALLS)
         places = self.pose[:, :, :2] if xy is None else np.asarray(xy, np.float64)
         n, k = len(self), places.shape[1] if places.ndim == 3 else 0
-        places = np.ascontiguousarray(_array(places, "xy", np.float64, (n, k, 2)))
+        places = np.ascontiguousarray(array_of(places, "xy", np.float64, (n, k, 2)))
         if not (np.abs(places) <= MAX_COORDINATE).all():
             raise ArgumentError(f"xy: expected numbers within ±{MAX_COORDINATE:g}")
         walls = np.empty((n, k, count, 4))
         with self._lock:
-            self._use_maps()
+            self._settle()
             self._batch.near_walls(places, reach, walls)
         return walls
 
@@ -756,9 +712,7 @@ class Worlds(Handle):
             There is no parameter of that name.
         """
         arguments.one_of(name, "name", PARAMETERS)
-        array = self._batch.state.all(PARAMETERS[name])
-        array = array[:, self._robots] if PARAMETERS[name] in OF_BODIES else array
-        return array[..., PARTS[name]] if name in PARTS else array
+        return parameter(self._batch.state, name, self._robots)
 
     def world(self, i: int) -> Simulation:
         """A simulation in the state of world `i`: it goes on as the world does, and is independent of it.
@@ -774,7 +728,7 @@ class Worlds(Handle):
 
     def _going_on(self, i: int) -> Simulation:
         """`world` of a number that is one."""
-        sim = self._simulation(self._batch.state, i)
+        sim = self._copies.simulation(self._batch.state, i)
         # what was commanded since the last step, which the next one takes; others have their targets, or wait for what is under way
         of = {name: self._batch.state.of(i, name)[self._robots] for name in ("channel", "target", "sent_due")}
         scaled = self.command[i] * of["channel"][:, SCALE : SCALE + 3]
@@ -783,89 +737,6 @@ class Worlds(Handle):
             v, vy, w = self.command[i, news].T.copy()
             sim.submit_velocities(SetVelocities(sim.fleet.robot_rows[news], v, w, vy))
         return sim
-
-    def _simulation(self, state: Blocks, i: int) -> Simulation:
-        """A simulation in the state of row `i`."""
-        counts, start = state.of(i, "counts"), state.of(i, "start")
-        seed = int(state.of(i, "seeds")[1])
-        sim = Simulation(self._maps[int(counts[MAP])].scene, seed=seed, warn=_silent, **self._settings)
-        for spec, name, (x, y, th) in zip(self._specs, self.names, start[self._robots].tolist(), strict=True):
-            sim.add_robot(spec, name, pose=(x, y, th))
-        for name, values, usual in zip(self.names, self._erring(state, i), self._usual, strict=True):
-            sim.robots[name].set_parameters(**{key: value for key, value in values.items() if value != usual[key]})
-        engine = sim.engine
-        for name in State._fields:
-            getattr(engine.state, name)[...] = state.of(i, name)
-        if engine.dynamics is not None:
-            engine.dynamics.load(*self._batch.masses(state, i))
-        engine.clock.tick = int(counts[TICK])
-        self._set_under_way(sim, Lateness._make(state.of(i, name) for name in Lateness._fields))
-        engine.resumed()
-        return sim
-
-    def _erring(self, state: Blocks, i: int) -> list[dict[str, list[float]]]:
-        """What robots and sensors err by in row `i`, as `_values` has it."""
-        own = {}
-        for name in PARAMETERS.keys() - COLUMNS.keys():
-            array = state.of(i, PARAMETERS[name])
-            array = array[self._robots] if PARAMETERS[name] in OF_BODIES else array
-            own[name] = array[..., PARTS[name]] if name in PARTS else array
-        return self._values(own)
-
-    def _values(self, own: Mapping[str, NDArray[Any]]) -> list[dict[str, list[float]]]:
-        """Parameters of each robot, as `Robot.set_parameters` takes them. `own`: those of a world, as `param` has them."""
-        found: list[dict[str, list[float]]] = [{} for _ in self.names]
-        for name in (*COLUMNS, *COMMANDS, "wheel_ratio"):
-            if name in own:
-                for values, numbers in zip(found, own[name], strict=True):
-                    values[name] = np.atleast_1d(numbers).tolist()
-        at = 0
-        for g, ((kind, index), fan) in enumerate(self._fans):
-            sensor, end = _sensor_name(kind, index), at + len(fan.bundles)
-            for name in BEAMS:
-                if name in own:
-                    found[fan.row - len(self.box_names)][f"{name} {sensor}"] = own[name][at:end].tolist()
-            for name in DELAYS:
-                if name in own:
-                    found[fan.row - len(self.box_names)][f"{name} {sensor}"] = [float(own[name][g])]
-            at = end
-        return found
-
-    def _set_under_way(self, sim: Simulation, late: Lateness) -> None:
-        """Let commands and readings that are under way in a world be so in a simulation."""
-        tick = sim.tick
-        for k, name in enumerate(self.names, start=len(self.box_names)):
-            first, count = late.sent_due[k, FIRST], late.sent_due[k, COUNT]
-            slots = [(first + n) % len(late.sent[k]) for n in range(count)]
-            if slots:
-                sim.engine.channels.resume(
-                    name,
-                    [
-                        # before the commands of the next step, in this order; of which steps they are is not known
-                        Sent(int(late.sent_due[k, SLOTS + at]), tick - count + n, API, n, SetVelocity(v, w, vy))
-                        for n, at in enumerate(slots)
-                        for v, vy, w in [late.sent[k, at].tolist()]
-                    ],
-                )
-        for g, ((kind, index), fan) in enumerate(self._fans):
-            first, count = late.late_due[g, 0, FIRST], late.late_due[g, 0, COUNT]
-            span = slice(fan.out, fan.out + sum(bundle.n_readings for bundle in fan.bundles))
-            slots = [(first + n) % len(late.late) for n in range(count)]
-            if slots:
-                key = self.names[fan.row - len(self.box_names)], kind, index
-                due, measured = late.late_due[g, 1:].T
-                sim._devices.resume(
-                    key,
-                    [
-                        Late(
-                            int(due[at]),
-                            int(measured[at]),
-                            late.late[at, span].copy(),
-                            late.late_bright[at, span].copy(),
-                        )
-                        for at in slots
-                    ],
-                )
 
     # -- episodes again
 
@@ -911,10 +782,11 @@ class Worlds(Handle):
         episode = None if episode is None else arguments.whole(episode, "episode", low=0)
         with self._lock:
             kept = self._log.get(i, episode)
-            begin = self._simulation(self._batch.kept_state(kept.state), 0)
+            state = self._batch.kept_state(kept.state)
+            begin, lineup = self._copies.simulation(state, 0), self._lineups[self._copies.number_in(state, 0)]
 
         def write(sim: Simulation, written: Mapping[str, NDArray[Any]]) -> None:
-            for name, values in zip(self.names, self._values(written), strict=True):
+            for name, values in zip(self.names, self._copies.values(lineup, written), strict=True):
                 sim.robots[name].set_parameters(**values)
 
         return Episode(begin, kept.number, kept.commands, kept.steps, kept.written, write)
@@ -925,184 +797,6 @@ class Worlds(Handle):
             self._is_closed = True
             self._batch.close()
             self._maps.close()
-
-
-def _silent(text: str) -> None:
-    """Receives warnings: starts are mostly said later."""
-
-
-def _check_supported(spec: RobotSpec) -> None:
-    """Refuse robots with what worlds do not support."""
-    has = {
-        "grippers": spec.gripper is not None,
-        "batteries that drain": spec.battery.capacity_wh > 0.0,
-    }
-    for feature, there in has.items():
-        if there:
-            raise ArgumentError(f"robots: {spec.name}: {feature} are not supported in Worlds; use Simulation")
-
-
-def _sensor_name(kind: str, index: int) -> str:
-    """Name of a sensor, by its kind and its number among those of its kind."""
-    return kind if index == 0 else f"{kind}_{index + 1}"
-
-
-def _delay_of(spec: RobotSpec, sensor: tuple[str, int]) -> Delay:
-    """How late readings of a sensor of a robot can be had."""
-    kind, index = sensor
-    one = spec.lasers[index] if kind == "laser" else spec.sonar
-    assert one is not None, "it has a fan"
-    return Delay.of(one)
-
-
-def _late_steps(specs: Sequence[RobotSpec], most: float | None, dt: float) -> int | None:
-    """Steps of the greatest latency with jitter; None: there is none, nor a rate. ArgumentError: models have more than they may."""
-    late = [one for spec in specs for one in (spec.commands, *spec.lasers, spec.sonar) if one is not None]
-    greatest = max(one.latency + one.jitter for one in late)
-    rates = [
-        *(spec.commands.rate for spec in specs),
-        *(one.measurement_rate for spec in specs for one in sensors_of(spec).values()),
-    ]
-    if most is None:
-        if greatest == 0.0 and not any(is_slower(rate, dt) for rate in rates):
-            return None
-        most = greatest
-    else:
-        most = arguments.number(most, "max_latency", low=0.0, high=2.0 * MAX_LATENCY_S, unit="s")
-        if greatest > most:
-            raise ArgumentError(f"max_latency: expected at least that of the robots, {greatest:g} s, found {most:g} s")
-    return int(delay_steps(most, 0.0, 0.0, dt))
-
-
-def _check_devices(sim: Simulation) -> None:
-    """Refuse devices that remember something, act by themselves, or change what others measure."""
-    for table in sim.engine.tables.values():
-        if table.optional or (len(table) and hasattr(table, "act") and not isinstance(table, Batteries)):
-            raise ArgumentError(
-                f'robots: devices with a state of their own ("{table.name}") are not supported in Worlds; use Simulation'
-            )
-    if sim._devices.is_distorted:
-        raise ArgumentError("robots: error models of range sensors are not supported in Worlds; use Simulation")
-
-
-def _sensors(specs: Sequence[RobotSpec], asked: Sequence[str] | None) -> list[tuple[str, int]]:
-    """Kind and index of the sensors that measure."""
-    lasers = max(len(spec.lasers) for spec in specs)
-    known = {"laser" if k == 0 else f"laser_{k + 1}": ("laser", k) for k in range(lasers)}
-    if any(spec.sonar is not None for spec in specs):
-        known["sonar"] = "sonar", 0
-    if asked is None:
-        return [one for one in known.values() if one[0] == "laser"] or list(known.values())
-    if isinstance(asked, str):
-        raise ArgumentError(f'sensors: expected a list of names; one is a list, too: ["{asked}"]')
-    names = arguments.several(asked, "sensors", "names")
-    return [known[arguments.one_of(name, "sensors", known)] for name in names]
-
-
-def _fans(
-    specs: Sequence[RobotSpec], sensors: Sequence[tuple[str, int]], first: int, *, noise: bool
-) -> tuple[list[tuple[tuple[str, int], Fan]], int]:
-    """The range devices of all robots, whose rows begin at `first`, and the number of readings of each robot."""
-    made: list[list[tuple[Bundle, ...]]] = []
-    for kind, index in sensors:
-        of_robots: list[tuple[Bundle, ...]] = []
-        for spec in specs:
-            if kind == "laser":
-                of_robots.append((laser_bundle(spec.lasers[index], noise),) if index < len(spec.lasers) else ())
-            else:
-                of_robots.append(tuple(sonar_bundles(spec.sonar, noise)) if spec.sonar is not None else ())
-        made.append(of_robots)
-    sizes = [max(sum(b.n_readings for b in bundles) for bundles in of_robots) for of_robots in made]
-    readings = sum(sizes)
-    fans = []
-    for row in range(len(specs)):
-        for k, (kind, index) in enumerate(sensors):
-            if made[k][row]:
-                stream, senses = (
-                    (LASER_STREAM + index, Visible.LASER) if kind == "laser" else (SONAR_STREAM, Visible.SONAR)
-                )
-                fans.append(
-                    ((kind, index), Fan(first + row, stream, senses, row * readings + sum(sizes[:k]), made[k][row]))
-                )
-    return fans, readings
-
-
-def _boxes(given: Sequence[BoxObject]) -> list[BoxObject]:
-    """Checked boxes."""
-    boxes = arguments.several(given, "boxes", "boxes")
-    for box in boxes:
-        arguments.instance(box, "boxes", BoxObject)
-        check_pose(box.pose)
-    return list(boxes)
-
-
-def _given(poses: ArrayLike | Starts | None, what: str, seeds: U8, episodes: I8, count: int) -> F8 | None:
-    """Where `count` bodies of worlds are to begin, (k, count, 3); None where nobody says it."""
-    if poses is None:
-        return None
-    if callable(poses):
-        poses = poses(episode_seeds(seeds, episodes))
-    given: F8 = _array(poses, what, np.float64, (len(seeds), count, 3))
-    if not are_poses(given):
-        raise ArgumentError(f"{what}: expected finite numbers, and places within ±{MAX_COORDINATE:g} m")
-    return given
-
-
-def are_poses(poses: F8) -> bool:
-    """Whether all poses, (…, 3), are finite, and their places within `MAX_COORDINATE`."""
-    if poses.size <= FEW_NUMBERS:  # in less time than a call of NumPy
-        for x, y, th in poses.reshape(-1, 3).tolist():
-            if not (abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and math.isfinite(th)):
-                return False
-        return True
-    return bool(np.isfinite(poses).all() and (np.abs(poses[..., :2]) <= MAX_COORDINATE).all())
-
-
-def are_different(numbers: I8, count: int) -> bool:
-    """Whether numbers, (k,) with k > 0, are different ones of 0 … `count` − 1."""
-    if len(numbers) <= FEW_NUMBERS:  # in less time than a call of NumPy
-        listed = numbers.tolist()
-        return min(listed) >= 0 and max(listed) < count and len(set(listed)) == len(listed)
-    ordered = np.sort(numbers)
-    return bool(ordered[0] >= 0 and ordered[-1] < count and (ordered[1:] != ordered[:-1]).all())
-
-
-def _kind_of(dtype: DTypeLike) -> np.dtype[Any]:
-    """The type of readings. ArgumentError: it is neither float32 nor float64."""
-    try:
-        kind = np.dtype(dtype)
-    except TypeError:
-        kind = np.dtype(np.void)
-    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise ArgumentError(f"dtype: expected float32 or float64, found {arguments.found(dtype)}")
-    return kind
-
-
-def _seeds(given: ArrayLike, count: int) -> U8:
-    """Seeds of worlds as 64-bit words."""
-    try:
-        found = np.asarray(given)
-    except ValueError:  # rows of different lengths
-        found = np.zeros(0)
-    if found.ndim == 0:
-        first = arguments.seed(given, "seeds")
-        return np.uint64(first & 0xFFFF_FFFF_FFFF_FFFF) + np.arange(count, dtype=np.uint64)
-    if found.shape != (count,) or found.dtype.kind not in "iu":
-        raise ArgumentError(f"seeds: expected a whole number, or {count} of them, found {arguments.found(given)}")
-    return found.astype(np.uint64)
-
-
-def _array(given: ArrayLike, what: str, kind: type[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Numbers of a type, broadcast to a shape."""
-    try:
-        found = np.asarray(given)
-        if found.dtype == kind and found.shape == shape:
-            return found
-        if found.dtype.kind not in ("iu" if kind is np.int64 else "iuf"):
-            raise ValueError
-        return np.broadcast_to(found.astype(kind), shape)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{what}: expected an array of shape {shape}, found {arguments.found(given)}") from None
 
 
 __all__ = ["Contact", "Worlds"]

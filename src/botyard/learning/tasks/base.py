@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 
 from botyard.engine.rng import stream_keys, uniform
 from botyard.model.obstacles import BoxObject
-from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
+from botyard.sim.lineups import Model
 from botyard.sim.worldmaps import Scenes
 from botyard.sim.worlds import Worlds
 
@@ -67,7 +66,7 @@ class Task(ABC):
     Attributes
     ----------
     robots : sequence of models
-        Robots of each world.
+        Robots of each world, as for `Worlds`: also several models in the place of one, of which each episode has one.
     scenes : Scene, path, sequence of them, or function of a number
         The maps, as for `Worlds`.
     step : float
@@ -84,7 +83,7 @@ class Task(ABC):
         Which sensors measure, as for `Worlds`.
     """
 
-    robots: Sequence[str | Path | RobotSpec] = ("p3dx",)
+    robots: Sequence[Model | Sequence[Model]] = ("p3dx",)
     scenes: Scenes = Scene()
     step: float = 0.1
     max_steps: int = 300

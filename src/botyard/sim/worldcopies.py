@@ -1,0 +1,182 @@
+"""Single worlds of a batch as simulations, and the parameters that `Worlds` have as arrays: which arrays these are, and what is whose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.devices.ranging import Late
+from botyard.engine.batch import LINEUP, MAP, TICK
+from botyard.engine.blocks import Blocks
+from botyard.engine.channels import Sent
+from botyard.engine.commands import SetVelocity
+from botyard.engine.kernels.lateness import COUNT, FIRST, JITTER, LATENCY, RATE, SCALE, SLOTS, Lateness
+from botyard.engine.layout import State
+from botyard.sim.batch import Batch
+from botyard.sim.journal import API
+from botyard.sim.lineups import Lineup, Lineups, name_of, silent
+from botyard.sim.parameters import BEAMS, COLUMNS, COMMANDS, DELAYS
+from botyard.sim.simulation import Simulation
+from botyard.sim.worldmaps import Maps
+
+PARAMETERS: Final = {
+    "max_speed": "max_vel",
+    "top_speed": "top_vel",
+    "accel": "accel",
+    "decel": "decel",
+    "odometry_error_low": "err_lo",
+    "odometry_error_high": "err_hi",
+    "range_min": "r_min",
+    "range_max": "r_max",
+    "range_noise": "r_noise",
+    "bearing_noise": "a_noise",
+    "range_missing": "missing",
+    "range_latency": "delay",
+    "range_jitter": "delay",
+    "range_rate": "delay",
+    "command_latency": "channel",
+    "command_jitter": "channel",
+    "command_rate": "channel",
+    "command_scale": "channel",
+    "wheel_ratio": "wheels",
+}
+"""Names of `Worlds.param`, and of the arrays that have them."""
+PARTS: Final[Mapping[str, int | slice]] = {
+    "range_latency": LATENCY,
+    "range_jitter": JITTER,
+    "range_rate": RATE,
+    "command_latency": LATENCY,
+    "command_jitter": JITTER,
+    "command_rate": RATE,
+    "command_scale": slice(SCALE, SCALE + 3),
+    "wheel_ratio": 0,
+}
+"""Which numbers of the last axis they are, where these are not all of it."""
+OF_BODIES: Final = frozenset({*State._fields, "channel", "wheels"})
+"""Arrays of these that have a row for each body."""
+
+
+def parameter(state: Blocks, name: str, robots: slice) -> NDArray[Any]:
+    """The live array of a parameter of all worlds, see `Worlds.param`; `robots`: their rows among the bodies."""
+    array = state.all(PARAMETERS[name])
+    array = array[:, robots] if PARAMETERS[name] in OF_BODIES else array
+    return array[..., PARTS[name]] if name in PARTS else array
+
+
+class Copies:
+    """Makes simulations of single worlds.
+
+    Parameters
+    ----------
+    batch : Batch
+        The worlds.
+    maps : Maps
+        Their maps.
+    lineups : Lineups
+        Their robots.
+    settings : mapping
+        Arguments of `Simulation` that all worlds have.
+    """
+
+    def __init__(self, batch: Batch, maps: Maps, lineups: Lineups, settings: Mapping[str, Any]) -> None:
+        self._batch, self._maps, self._lineups, self._settings = batch, maps, lineups, settings
+        self._boxes = len(lineups.box_names)
+        self._usual: dict[int, list[dict[str, list[float]]]] = {}
+        """Parameters of the models of lineups."""
+
+    def simulation(self, state: Blocks, i: int) -> Simulation:
+        """A simulation in the state of row `i`."""
+        counts, start = state.of(i, "counts"), state.of(i, "start")
+        seed = int(state.of(i, "seeds")[1])
+        sim = Simulation(self._maps[int(counts[MAP])].scene, seed=seed, warn=silent, **self._settings)
+        names, number = self._lineups.names, self.number_in(state, i)
+        lineup = self._lineups[number]
+        for spec, name, (x, y, th) in zip(lineup.robots, names, start[self._boxes :].tolist(), strict=True):
+            sim.add_robot(spec, name, pose=(x, y, th))
+        if number not in self._usual:
+            self._usual[number] = self._erring(lineup, *self._batch.as_added(number))
+        for name, values, usual in zip(names, self._erring(lineup, state, i), self._usual[number], strict=True):
+            sim.robots[name].set_parameters(**{key: value for key, value in values.items() if value != usual[key]})
+        engine = sim.engine
+        for name in State._fields:
+            getattr(engine.state, name)[...] = state.of(i, name)
+        if engine.dynamics is not None:
+            engine.dynamics.load(*self._batch.masses(state, i))
+        engine.clock.tick = int(counts[TICK])
+        self._set_under_way(sim, lineup, Lateness._make(state.of(i, name) for name in Lateness._fields))
+        engine.resumed()
+        return sim
+
+    def number_in(self, state: Blocks, i: int) -> int:
+        """Number of the lineup of row `i`."""
+        return int(state.of(i, "counts")[LINEUP]) if len(self._lineups) > 1 else 0
+
+    def _erring(self, lineup: Lineup, state: Blocks, i: int) -> list[dict[str, list[float]]]:
+        """What robots and sensors err by in row `i`, as `values` has it."""
+        own = {}
+        for name in PARAMETERS.keys() - COLUMNS.keys():
+            array = state.of(i, PARAMETERS[name])
+            array = array[self._boxes :] if PARAMETERS[name] in OF_BODIES else array
+            own[name] = array[..., PARTS[name]] if name in PARTS else array
+        return self.values(lineup, own)
+
+    def values(self, lineup: Lineup, own: Mapping[str, NDArray[Any]]) -> list[dict[str, list[float]]]:
+        """Parameters of each robot of a lineup, as `Robot.set_parameters` takes them. `own`: those of a world, as `param` has them."""
+        found: list[dict[str, list[float]]] = [{} for _ in self._lineups.names]
+        for name in (*COLUMNS, *COMMANDS, "wheel_ratio"):
+            if name in own:
+                for values, numbers in zip(found, own[name], strict=True):
+                    values[name] = np.atleast_1d(numbers).tolist()
+        at = 0
+        for g, (one, fan) in enumerate(zip(lineup.sensors, lineup.fans, strict=True)):
+            sensor, end = name_of(one), at + len(fan.bundles)
+            for name in BEAMS:
+                if name in own:
+                    found[fan.row - self._boxes][f"{name} {sensor}"] = own[name][at:end].tolist()
+            for name in DELAYS:
+                if name in own:
+                    found[fan.row - self._boxes][f"{name} {sensor}"] = [float(own[name][g])]
+            at = end
+        return found
+
+    def _set_under_way(self, sim: Simulation, lineup: Lineup, late: Lateness) -> None:
+        """Let commands and readings that are under way in a world be so in a simulation."""
+        tick = sim.tick
+        for k, name in enumerate(self._lineups.names, start=self._boxes):
+            first, count = late.sent_due[k, FIRST], late.sent_due[k, COUNT]
+            slots = [(first + n) % len(late.sent[k]) for n in range(count)]
+            if slots:
+                sim.engine.channels.resume(
+                    name,
+                    [
+                        # before the commands of the next step, in this order; of which steps they are is not known
+                        Sent(int(late.sent_due[k, SLOTS + at]), tick - count + n, API, n, SetVelocity(v, w, vy))
+                        for n, at in enumerate(slots)
+                        for v, vy, w in [late.sent[k, at].tolist()]
+                    ],
+                )
+        for g, ((kind, index), fan) in enumerate(zip(lineup.sensors, lineup.fans, strict=True)):
+            first, count = late.late_due[g, 0, FIRST], late.late_due[g, 0, COUNT]
+            span = slice(fan.out, fan.out + sum(bundle.n_readings for bundle in fan.bundles))
+            slots = [(first + n) % len(late.late) for n in range(count)]
+            if slots:
+                key = self._lineups.names[fan.row - self._boxes], kind, index
+                due, measured = late.late_due[g, 1:].T
+                sim._devices.resume(
+                    key,
+                    [
+                        Late(
+                            int(due[at]),
+                            int(measured[at]),
+                            late.late[at, span].copy(),
+                            late.late_bright[at, span].copy(),
+                        )
+                        for at in slots
+                    ],
+                )
+
+
+__all__ = ["OF_BODIES", "PARAMETERS", "PARTS", "Copies", "parameter"]
