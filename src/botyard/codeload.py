@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
+import sysconfig
+import traceback
+from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, Final
 
 SEPARATOR: Final = ":"
@@ -92,4 +96,58 @@ def _of_file(path: Path) -> ModuleType:
     return module
 
 
-__all__ = ["SEPARATOR", "installed_path", "is_code", "load_named"]
+def is_found(name: str, code: object) -> bool:
+    """Whether another program finds this very code by a name of the form ``module:name`` or ``file.py:name``; nothing is imported.
+
+    What is in the program itself (``__main__``), in a function, or was made without a name is not found.
+    """
+    where, _, attribute = name.rpartition(SEPARATOR)
+    if not is_code(name) or where == "__main__" or where.startswith(_PREFIX):
+        return False
+    found: Any = _FILES.get(Path(where).resolve()) if where.endswith(".py") else sys.modules.get(where)
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+    return found is code
+
+
+_PACKAGE: Final = str(Path(__file__).resolve().parent) + os.sep
+
+
+@cache
+def _distance(file: str) -> int:
+    """How far code of a file is from the user's: 0 his own, 1 installed, 2 that of Python or botyard."""
+    path = os.path.realpath(file)
+    if file.startswith("<frozen ") or path.startswith(_PACKAGE):
+        return 2
+    if {"site-packages", "dist-packages"} & set(Path(path).parts):
+        return 1
+    places = sysconfig.get_paths()
+    return 2 if any(path.startswith(os.path.realpath(places[key]) + os.sep) for key in ("stdlib", "platstdlib")) else 0
+
+
+def _file_of(frame: FrameType) -> str:
+    """The file of a frame; of generated code, such as the methods of data classes, that of its module."""
+    file = frame.f_code.co_filename
+    return str(frame.f_globals.get("__file__") or file) if file == "<string>" else file
+
+
+def place_of(error: BaseException) -> str:
+    """Where an error comes from, in words: the user's own line that has led to it; else the last line of an installed module, or of all."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}"
+    frames = [(_file_of(frame), line, frame.f_code.co_name) for frame, line in traceback.walk_tb(error.__traceback__)]
+    if not frames:
+        return ""
+    nearest = min(_distance(file) for file, _, _ in frames)
+    file, line, name = next(frame for frame in reversed(frames) if _distance(frame[0]) == nearest)
+    return f"{file}, line {line}, in {name}"
+
+
+def said_of(error: BaseException) -> str:
+    """What an error of the user's code says, with its type and its place."""
+    text = error.msg if isinstance(error, SyntaxError) else error
+    place = place_of(error)
+    return f"{type(error).__name__}: {text}" + (f" ({place})" if place else "")
+
+
+__all__ = ["SEPARATOR", "installed_path", "is_code", "is_found", "load_named", "place_of", "said_of"]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import botyard
 from botyard.codeload import is_code
 from botyard.controllers.registry import is_controller
 from botyard.errors import ArgumentError, BotyardError, CommandLineError, FormatError, WorldError
+from botyard.feed import Subject
+from botyard.sim.journal import Entry, Reset
+from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Robot, Simulation
 
 CODE = """
@@ -321,3 +326,161 @@ def test_what_cannot_drive_is_said_at_once(
     with pytest.raises(BotyardError, match=words):
         robot.set_controller(controller, **options)
     assert not sim.programs
+
+
+class Reader:
+    """One that subscribes when it is made; `fails` says which of them cannot be made."""
+
+    made = 0
+    fails: frozenset[int] = frozenset()
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        type(self).made += 1
+        robot.command(v=0.2)
+        robot.laser.subscribe("cautious")
+        if self.made in self.fails:
+            raise RuntimeError("no second life")
+
+    def act(self) -> None:
+        self.robot.command(v=0.3)
+
+    def rest(self) -> None:
+        self.robot.laser.subscribe("cautious", False)
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> type[Reader]:
+    monkeypatch.setattr(Reader, "made", 0)
+    monkeypatch.setattr(Reader, "fails", frozenset())
+    return Reader
+
+
+def test_a_controller_that_cannot_begin_anew_leaves_no_half_reset(
+    reader: type[Reader], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(reader, "fails", {2})
+    sim = quiet(seed=3)
+    one = sim.add_robot("p3dx", "one", pose=(0, 0, 0), lasers=["lms200"], controller=reader)
+    two = sim.add_robot("p3dx", "two", pose=(0, 3, 0))
+    counts: list[Counter] = []
+
+    class Counted(Counter):
+        def __init__(self, robot: Robot, seed: int) -> None:
+            super().__init__(robot, seed)
+            counts.append(self)
+
+    two.set_controller(Counted)
+    sim.step(5)
+    entries: list[Entry] = []
+    sim.journal(entries.append)
+    told = sim.feed.last(Subject.TIME)
+    sim.reset()
+    assert sim.tick == 0 and sim.episode == 1 and sim.feed.last(Subject.TIME) > told
+    kinds = [type(entry.change) for entry in entries]
+    assert kinds[0] is Reset, "what a controller does when it begins is of the new episode"
+    assert set(sim.programs) == {"two"} and counts[0].count == 5 and counts[1].count == 0
+    (record,) = [r for r in caplog.records if r.name == "botyard.controllers"]
+    said = record.getMessage()
+    assert "robot one cannot begin anew" in said and "RuntimeError: no second life" in said and "test_own.py" in said
+    assert "in __init__" in said
+    sim.step(10)
+    assert one.truth.x == pytest.approx(0.0) and two.truth.x > 0.01, "the one stands, the other drives"
+    sim.reset()
+    sim.step(10)
+    assert list(sim.programs) == ["one", "two"] and one.truth.x > 0.01, "the next reset begins it anew"
+
+
+def test_what_controllers_do_when_they_begin_is_repeated(reader: type[Reader]) -> None:
+    sim = quiet(seed=3)
+    sim.add_robot("p3dx", "one", pose=(0, 0, 0), lasers=["lms200"])
+    twin = sim.clone()
+    entries: list[Entry] = []
+    sim.journal(entries.append)
+    sim.robots["one"].set_controller(reader)
+    sim.step(5)
+    sim.reset()
+    sim.robots["one"].set_controller(None)
+    assert len(list(resimulate(twin, entries, 0))) == 5
+    sim.step(3)
+    twin.step(3)
+    assert sim.digest() == twin.digest() and sim.robots["one"].truth.x > 0.01
+
+
+def test_the_old_controller_rests_before_the_new_one_subscribes(reader: type[Reader]) -> None:
+    sim = quiet()
+    robot = sim.add_robot("p3dx", "one", lasers=["lms200"], controller=reader)
+    for anew in (lambda: sim.reset(), lambda: robot.set_controller(reader)):
+        for steps in (0, 2):
+            sim.step(steps)
+            anew()
+            assert robot.laser.is_read
+    robot.set_controller("walk")
+    assert not robot.laser.is_read, "one that was never called rests, too"
+    robot.set_controller(reader)
+    robot.claim("tcp")
+    sim.step()
+    assert not robot.laser.is_read
+
+
+def test_a_controller_that_cannot_be_replaced_goes_on(reader: type[Reader], monkeypatch: pytest.MonkeyPatch) -> None:
+    sim = quiet()
+    robot = sim.add_robot("p3dx", "one", pose=(0, 0, 0), lasers=["lms200"], controller=reader)
+    monkeypatch.setattr(reader, "fails", {2})
+    with pytest.raises(WorldError, match=r"RuntimeError: no second life \(.*test_own.py, line \d+, in __init__\)"):
+        robot.set_controller(reader)
+    with pytest.raises(WorldError, match="no option"):
+        robot.set_controller(reader, speed=3)
+    sim.step(20)
+    assert robot.velocity.vx == pytest.approx(0.3)
+
+
+def test_the_place_of_a_crash_is_the_users_line(caplog: pytest.LogCaptureFixture) -> None:
+    def wrong(robot: Robot) -> None:
+        robot.command(v="fast")  # type: ignore[arg-type]
+
+    def singular(robot: Robot) -> None:
+        np.linalg.inv(np.zeros((2, 2)))
+
+    def parses(robot: Robot) -> None:
+        json.loads("{")
+
+    for function in (wrong, singular, parses):
+        caplog.clear()
+        sim = quiet()
+        sim.add_robot(pose=(0, 0, 0), controller=function)
+        sim.step()
+        line = function.__code__.co_firstlineno + 1
+        assert f"test_own.py, line {line}, in {function.__name__})" in caplog.messages[0]
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_reset_begins_a_crashed_controller_anew_in_its_place(copied: bool) -> None:
+    called: list[str] = []
+
+    def drive(robot: Robot, until: int = 10**9) -> None:
+        called.append(robot.name)
+        if robot.simulation.tick >= until:
+            raise RuntimeError("over")
+
+    original = sim = quiet()
+    for k, name in enumerate(("one", "two", "three")):
+        sim.add_robot("p3dx", name, pose=(0, 3 * k, 0)).set_controller(drive, **{"until": 3} if name == "one" else {})
+    sim.step(5)
+    assert set(sim.programs) == {"two", "three"}
+    if copied:  # the others are controllers without a state
+        sim.robots["two"].set_controller(Counter)
+        sim.robots["three"].set_controller(None)
+        sim = sim.clone()
+        assert set(sim.programs) == {"two"}
+    called.clear()
+    sim.reset()
+    sim.step(5)
+    assert called == (["one"] * 4 if copied else ["one", "two", "three"] * 4 + ["two", "three"])
+    assert "one" not in sim.programs
+    sim.robots["one"].set_controller(None)
+    called.clear()
+    sim.reset()
+    sim.step()
+    assert "one" not in called, "it was taken away"
+    assert original.tick == (5 if copied else 1)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import math
 import random
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+from botyard.codeload import said_of
 from botyard.names import shown
 from botyard.sim.simulation import Robot
 
 log = logging.getLogger("botyard.controllers")
+
+
 CRASHES: Final = (Exception, SystemExit)
 """What ends a controller and nothing else: a user's program that exits ends itself, not the simulator."""
 
@@ -20,8 +22,8 @@ CRASHES: Final = (Exception, SystemExit)
 class Controller(Protocol):
     """Drives one robot; called before every step. Its `rest` may be missing.
 
-    An exception that `act` raises, also that of ``sys.exit``, is logged; the robot stops, and its controller is not called any more. Nobody
-    else notices.
+    An exception that `act` raises, also that of ``sys.exit``, is logged; the robot stops, and its controller is not called any more until
+    `Simulation.reset` begins it anew. Nobody else notices.
 
     A world can be saved and cloned (`botyard.Simulation.save_state`) if its controllers also offer ``get_state() -> value`` and
     ``set_state(value)``; a value is made of numbers, texts, lists and mappings of them.
@@ -79,16 +81,17 @@ class YieldToClients:
         self._robot = robot
         self._controller = controller
         self._drives = False
+        self._is_resting = False
+        """It was told to rest since it was made, or called last."""
 
     def act(self) -> None:
         """Let the controller act, unless a client commands the robot."""
         if self._robot.clients:
             if self._drives:
                 self._robot.command.stop()
-                self._rest()
-            self._drives = False
+            self.rest()
             return
-        self._drives = True
+        self._drives, self._is_resting = True, False
         if not self._robot.motors_on:
             self._robot.command.enable()  # a client that disconnected has switched them off
         try:
@@ -98,21 +101,14 @@ class YieldToClients:
 
     def _fail(self, error: BaseException) -> None:
         """The controller has raised: its robot stops, and all others go on."""
-        robot = self._robot
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        log.error(
-            "the controller of robot %s ends, and the robot stops: %s: %s (%s, line %s, in %s)",
-            shown(robot.name), type(error).__name__, error, where.filename, where.lineno, where.name, exc_info=error,
-        )  # fmt: skip
-        if not robot._is_removed:  # by the controller itself
-            robot.simulation.end_program(robot.name)
-            robot.command.stop()
+        failed(self._robot, error, "ends until the next reset")
 
     def rest(self) -> None:
         """Stop driving the robot."""
-        if self._drives:
-            self._rest()
         self._drives = False
+        if not self._is_resting:
+            self._is_resting = True
+            self._rest()
 
     def _rest(self) -> None:
         rest = getattr(self._controller, "rest", None)
@@ -120,8 +116,8 @@ class YieldToClients:
             return
         try:
             rest()
-        except CRASHES:
-            log.exception("the controller of robot %s cannot rest", shown(self._robot.name))
+        except CRASHES as error:
+            log.exception("the controller of robot %s cannot rest: %s", shown(self._robot.name), said_of(error))
 
     def get_state(self) -> Any:
         """Return whether it drives, and the controller's state; None if the controller has no state."""
@@ -133,6 +129,16 @@ class YieldToClients:
         drives, own = state
         self._controller.set_state(own)  # type: ignore[attr-defined]
         self._drives = bool(drives)
+
+
+def failed(robot: Robot, error: BaseException, how: str) -> None:
+    """A controller has raised: log that, end it until the next reset, and stop its robot, if it was not removed."""
+    log.error(
+        "the controller of robot %s %s, and the robot stops: %s", shown(robot.name), how, said_of(error), exc_info=error
+    )
+    if not robot._is_removed:  # by the controller itself
+        robot.simulation.crash_program(robot.name)
+        robot.command.stop()
 
 
 def random_state(draw: random.Random) -> list[Any]:

@@ -13,7 +13,13 @@ from typing import Any, Final
 from weakref import WeakValueDictionary, ref
 
 from botyard import arguments, codeload
-from botyard.controllers.base import CRASHES, Controller, ControllerFactory, FunctionController
+from botyard.controllers.base import (
+    CRASHES,
+    Controller,
+    ControllerFactory,
+    FunctionController,
+    YieldToClients,
+)
 from botyard.controllers.crowd import Orca, SocialForce
 from botyard.controllers.follow import Follow
 from botyard.controllers.localplanners import DynamicWindow, FieldHistogram
@@ -100,7 +106,7 @@ def register(controller: str | Callable[..., Any]) -> str:
         try:
             code = codeload.load_named(controller)
         except CRASHES as error:
-            raise CommandLineError(f"controller {controller}: {type(error).__name__}: {error}") from error
+            raise CommandLineError(f"controller {controller}: {codeload.said_of(error)}") from error
         name = controller
     else:
         code = controller
@@ -172,7 +178,10 @@ def find_controller(name: str) -> ControllerFactory:
             "set_controller or allow_code=True"
         )
     for entry in entry_points(group="botyard.controllers", name=name):
-        factory: ControllerFactory = entry.load()
+        try:
+            factory: ControllerFactory = entry.load()
+        except CRASHES as error:
+            raise CommandLineError(f"controller {name}: {codeload.said_of(error)}") from error
         return factory
     known = controller_names()
     raise CommandLineError(f'no controller "{name}"{did_you_mean(name, known)} (known: {", ".join(known)})')
@@ -203,18 +212,18 @@ def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
     return factory
 
 
-def make_controller(robot: Robot, program: Program, seed: int) -> Controller:
-    """Make the controller that a program names, for a robot.
+def checked_factory(robot: Robot, program: Program) -> ControllerFactory:
+    """The factory of the controller that a program names, if it takes the program's options.
 
     Raises
     ------
     CommandLineError
         There is none of that name.
     WorldError
-        An option is unknown, missing, or has an invalid value.
+        An option is unknown or missing.
     """
     factory = find_controller(program.name)
-    where = f"robot {robot.name}: controller {program.name}"
+    where = _where(robot, program)
     parameters = inspect.signature(factory).parameters
     options = {n: p for n, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
     if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
@@ -225,10 +234,34 @@ def make_controller(robot: Robot, program: Program, seed: int) -> Controller:
     for name, parameter in options.items():
         if parameter.default is inspect.Parameter.empty and name not in program.options:
             raise WorldError(f'{where}: expected the option "{name}", found none')
+    return factory
+
+
+def make(robot: Robot, program: Program, factory: ControllerFactory, seed: int) -> YieldToClients:
+    """Make a controller that yields to clients. WorldError: it cannot be made."""
     try:
-        return factory(robot, seed, **program.options)
+        return YieldToClients(robot, factory(robot, seed, **program.options))
     except CRASHES as error:
-        raise WorldError(f"{where}: {_said(error)}") from (error if program.name in _GIVEN else None)
+        is_own = program.name in _GIVEN
+        said = codeload.said_of(error) if is_own else _said(error)
+        raise WorldError(f"{_where(robot, program)}: {said}") from (error if is_own else None)
+
+
+def make_controller(robot: Robot, program: Program, seed: int) -> YieldToClients:
+    """Make the controller that a program names, for a robot; it yields to clients.
+
+    Raises
+    ------
+    CommandLineError
+        There is none of that name.
+    WorldError
+        An option is unknown, missing, or has an invalid value.
+    """
+    return make(robot, program, checked_factory(robot, program), seed)
+
+
+def _where(robot: Robot, program: Program) -> str:
+    return f"robot {robot.name}: controller {program.name}"
 
 
 def _said(error: BaseException) -> str:

@@ -346,10 +346,13 @@ def _command(queued: Queued, bodies: int) -> tuple[str, str, int, Any]:
 def _employ(sim: Population[Any], controllers: Sequence[Controller], employ: Employ | None) -> None:
     """Start programs that are missing, end those that are not in the state, and set the states of all."""
     wanted = {c.robot for c in controllers}
-    for name in [name for name in sim._programs.driving if name not in wanted]:
+    for name in [name for name in sim._programs.all if name not in wanted]:
         sim._programs.end(name)
     for c in controllers:
         program = Program(name=c.name, options=c.options)
+        if c.crashed:
+            sim._programs.remember_crashed(c.robot, program)
+            continue
         try:
             if sim._programs.driving.get(c.robot, (None,))[0] != program:
                 assert employ is not None

@@ -443,9 +443,17 @@ class Simulation(Restorable[Robot]):
         arguments.function(act, "act")
         self._programs.drive(name, program, act)
 
+    def rest_program(self, name: str) -> None:
+        """Let the program that drives a robot, if there is one, end its subscriptions until it is called again."""
+        self._programs.rest(name)
+
     def end_program(self, name: str) -> None:
         """End the program that drives a robot, if there is one."""
         self._programs.end(name)
+
+    def crash_program(self, name: str) -> None:
+        """End the program that drives a robot, if there is one, until the next `reset`: it has raised."""
+        self._programs.crash(name)
 
     @property
     def programs(self) -> Mapping[str, Program]:
@@ -526,7 +534,8 @@ class Simulation(Restorable[Robot]):
         The random draws of an episode are a function of the seed of the world and of its number: those of episode 0 are those of a new
         simulation; `botyard.Worlds` counts in the same way, bit for bit. `seed` and `episode` say what the present one has. Limits, ramps
         and errors of odometry stay as they were set, and so do holds, ghosts and the log of `events`; pressed stop buttons are released.
-        Controllers begin anew; functions of `before_step` are called on.
+        Controllers begin anew, also those that have crashed; functions of `before_step` are called on. A controller that cannot begin anew
+        is logged, and leaves its robot standing until the next reset.
 
         Parameters
         ----------
@@ -554,13 +563,13 @@ class Simulation(Restorable[Robot]):
         self._episodes.begin(world, number, self._starts, self._robots, given, self._holds)
         for robot in self._robots.values():
             robot._teleports += 1
-        if self._programs.driving:
-            for name, (program, _) in self._programs.driving.copy().items():
-                employ(self._robots[name], program)
         self.feed.tell(Subject.TIME)
         if self._journal.is_read:
             told = None if given is None else tuple(Pose(*row) for row in given.tolist())
             self._journal.note(tick, None, Reset(world, number, told))
+        # last: what controllers do when they begin is a part of the new episode, and if one cannot, all else is done
+        for name, program in self._programs.again():
+            employ(self._robots[name], program, anew=True)
         return self.snapshot
 
     def _starts(self) -> Mapping[str, Pose]:
@@ -723,8 +732,11 @@ def program_of(controller: object, options: dict[str, Any]) -> Program:
 
 
 @extension("employ")
-def employ(robot: Robot, program: Program) -> None:
-    """Let a program drive a robot from the next step on; raises what `Simulation.populate` raises."""
+def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
+    """Let a program drive a robot from the next step on; raises what `Simulation.populate` raises.
+
+    With `anew` an episode has begun, and what would be raised is treated as a crash of the controller.
+    """
     raise NotImplementedError
 
 

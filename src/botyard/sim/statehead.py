@@ -73,12 +73,13 @@ class Roster(msgspec.Struct, array_like=True):
 
 
 class Controller(msgspec.Struct, array_like=True):
-    """A program that drives a robot."""
+    """A program that drives a robot, or has crashed."""
 
     robot: str
     name: str
     options: dict[str, Any]
     state: Any
+    crashed: bool = False
 
 
 class Queued(msgspec.Struct, array_like=True):
@@ -311,10 +312,24 @@ def _plain(value: Any, declared: str) -> Any:
     return bool(value) if declared == "bool" else int(value)
 
 
+def _is_value(options: Mapping[str, Any]) -> bool:
+    """Whether options can be saved."""
+    try:
+        msgspec.msgpack.encode(dict(options))
+    except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
+        return False
+    return True
+
+
 def controllers_of(sim: Population[Any]) -> list[Controller]:
     """The programs that drive robots, with their states. StateError: the state of one cannot be saved."""
     found = []
-    for name, (program, act) in sim._programs.driving.items():
+    crashed = sim._programs.crashed
+    for name, (program, act) in sim._programs.all.items():
+        if name in crashed:
+            if _is_value(program.options):  # else copies of the world are without it, as without its state
+                found.append(Controller(name, program.name, dict(program.options), None, True))
+            continue
         owner = getattr(act, "__self__", None)
         state = owner.get_state() if isinstance(owner, Saveable) else None
         if state is None:
