@@ -131,23 +131,26 @@ def _file_of(frame: FrameType) -> str:
     return str(frame.f_globals.get("__file__") or file) if file == "<string>" else file
 
 
-def place_of(error: BaseException) -> str:
-    """Where an error comes from, in words: the user's own line that has led to it; else the last line of an installed module, or of all."""
+def place_of(error: BaseException, *, foreign: bool = False) -> str:
+    """Where an error comes from, in words: the user's own line that has led to it, or the last one of an installed module.
+
+    If no such line has led to it, it is empty, or with `foreign` the last line of botyard or Python.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"
     frames = [(_file_of(frame), line, frame.f_code.co_name) for frame, line in traceback.walk_tb(error.__traceback__)]
-    if not frames:
+    nearest = min((_distance(file) for file, _, _ in frames), default=2)
+    if not frames or (nearest == 2 and not foreign):
         return ""
-    nearest = min(_distance(file) for file, _, _ in frames)
     file, line, name = next(frame for frame in reversed(frames) if _distance(frame[0]) == nearest)
     return f"{file}, line {line}, in {name}"
 
 
-def said_of(error: BaseException) -> str:
-    """What an error of the user's code says, with its type and its place."""
+def said_of(error: BaseException, *, foreign: bool = False) -> str:
+    """What an error of the user's code says, with its type and its place (`place_of`)."""
     text = error.msg if isinstance(error, SyntaxError) else error
-    place = place_of(error)
-    return f"{type(error).__name__}: {text}" + (f" ({place})" if place else "")
+    place = place_of(error, foreign=foreign)
+    return f"{type(error).__name__}: {text}{place and f' ({place})'}"
 
 
 __all__ = ["SEPARATOR", "installed_path", "is_code", "is_found", "load_named", "place_of", "said_of"]

@@ -484,3 +484,108 @@ def test_a_reset_begins_a_crashed_controller_anew_in_its_place(copied: bool) -> 
     sim.step()
     assert "one" not in called, "it was taken away"
     assert original.tick == (5 if copied else 1)
+
+
+class Still:
+    """What it was made with."""
+
+    def act(self) -> None: ...
+
+
+def test_the_seed_goes_to_the_parameter_of_that_name() -> None:
+    made: list[tuple[Any, ...]] = []
+
+    class Optional(Still):
+        def __init__(self, robot: Robot, seed: int = 0) -> None:
+            made.append((seed,))
+
+    class Keyword(Still):
+        def __init__(self, robot: Robot, *, seed: int, near: float = 0.5) -> None:
+            made.append((seed, near))
+
+    class Second(Still):
+        def __init__(self, robot: Robot, speed: float, seed: int) -> None:
+            made.append((seed, speed))
+
+    class ByPlace(Still):
+        def __init__(self, robot: Robot, seed: int, /, speed: float = 0.1) -> None:
+            made.append((seed, speed))
+
+    class Neither(Still):
+        def __init__(self, robot: Robot, speed: float = 0.2) -> None:
+            made.append((speed,))
+
+    class Needs(Still):
+        def __init__(self, robot: Robot, number: int) -> None: ...
+
+    class Whatever(Still):
+        def __init__(self, robot: Robot, **options: Any) -> None:
+            made.append((options,))
+
+    sim = quiet(seed=7)
+    robot = sim.add_robot("p3dx", "one")
+    for kind, options, expected in (
+        (Optional, {}, (7,)),
+        (Optional, {"seed": 4}, (4,)),
+        (Keyword, {"near": 1.0}, (7, 1.0)),
+        (Second, {"speed": 0.3}, (7, 0.3)),
+        (ByPlace, {}, (7, 0.1)),
+        (Neither, {}, (0.2,)),
+        (Whatever, {"a": 1}, ({"a": 1},)),
+    ):
+        robot.set_controller(kind, **options)
+        assert made.pop() == expected
+    with pytest.raises(WorldError, match='expected the option "number", found none; only a parameter called "seed"'):
+        robot.set_controller(Needs)
+    with pytest.raises(WorldError, match='no option "seed"'):
+        robot.set_controller(Neither, seed=3)
+    seeds = []
+
+    def drive(robot: Robot, seed: int) -> None:
+        seeds.append(seed)
+
+    robot.set_controller(drive)
+    sim.step()
+    sim.reset(seed=9)
+    sim.step()
+    robot.set_controller(drive, seed=1)
+    sim.step()
+    assert seeds == [7, 9, 1]
+
+
+@pytest.mark.parametrize("where", ["class", "instance", "function"])
+def test_a_controller_has_a_rate_of_its_own(where: str) -> None:
+    ticks: list[int] = []
+
+    class Seldom:
+        if where == "class":
+            act_rate = 4.0
+
+        def __init__(self, robot: Robot) -> None:
+            self.robot = robot
+            if where == "instance":
+                self.act_rate = 4
+
+        def act(self) -> None:
+            ticks.append(self.robot.simulation.tick)
+
+    def seldom(robot: Robot) -> None:
+        ticks.append(robot.simulation.tick)
+
+    seldom.act_rate = 4.0  # type: ignore[attr-defined]
+    sim = quiet(step=0.1)
+    sim.add_robot("p3dx", "one", controller=seldom if where == "function" else Seldom)
+    sim.step(11)
+    assert ticks == [0, 3, 5, 8, 10], "the first steps at or after 0, 0.25, 0.5, 0.75 and 1 s"
+    sim.reset()
+    sim.step(4)
+    assert ticks[5:] == [0, 3]
+
+
+@pytest.mark.parametrize("rate", [-1.0, float("nan"), "often", 1e7])
+def test_rates_of_controllers_are_checked(rate: Any) -> None:
+    def drive(robot: Robot) -> None: ...
+
+    drive.act_rate = rate  # type: ignore[attr-defined]
+    with pytest.raises(WorldError, match=r"act_rate: expected a number from 0 to 1e\+06 Hz, found"):
+        quiet().add_robot("p3dx", "one", controller=drive)

@@ -6,17 +6,26 @@ import logging
 import math
 import random
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from types import CodeType, FrameType
+from typing import Any, Final, NamedTuple, Protocol
 
+from botyard import arguments
 from botyard.codeload import said_of
+from botyard.engine.kernels.lateness import is_cycle
 from botyard.names import shown
 from botyard.sim.simulation import Robot
 
 log = logging.getLogger("botyard.controllers")
 
 
-CRASHES: Final = (Exception, SystemExit)
+class Unreturned(BaseException):
+    """Raised in a controller that does not return when the simulator is to end. No `Exception`, so that few catch it."""
+
+
+CRASHES: Final = (Exception, SystemExit, Unreturned)
 """What ends a controller and nothing else: a user's program that exits ends itself, not the simulator."""
+MAX_RATE_HZ: Final = 1e6
+"""Highest `act_rate`."""
 
 
 class Controller(Protocol):
@@ -24,6 +33,9 @@ class Controller(Protocol):
 
     An exception that `act` raises, also that of ``sys.exit``, is logged; the robot stops, and its controller is not called any more until
     `Simulation.reset` begins it anew. Nobody else notices.
+
+    An attribute `act_rate`, Hz, of a controller or its class makes its cycles longer than steps: `act` is called on the first step at or
+    after k / `act_rate` seconds of simulated time, k = 0, 1, …; 0, or none: before every step.
 
     A world can be saved and cloned (`botyard.Simulation.save_state`) if its controllers also offer ``get_state() -> value`` and
     ``set_state(value)``; a value is made of numbers, texts, lists and mappings of them.
@@ -57,6 +69,7 @@ class FunctionController:
 
     def __init__(self, function: Callable[..., object], robot: Robot, options: dict[str, Any]) -> None:
         self._function, self._robot, self._options = function, robot, options
+        self.act_rate = getattr(function, "act_rate", 0.0)
 
     def act(self) -> None:
         """Call it."""
@@ -75,6 +88,11 @@ class YieldToClients:
         The robot.
     controller : Controller
         What drives it.
+
+    Raises
+    ------
+    ArgumentError
+        Its `act_rate` is no number from 0 to `MAX_RATE_HZ`.
     """
 
     def __init__(self, robot: Robot, controller: Controller) -> None:
@@ -83,6 +101,9 @@ class YieldToClients:
         self._drives = False
         self._is_resting = False
         """It was told to rest since it was made, or called last."""
+        self._rate = arguments.number(
+            getattr(controller, "act_rate", 0.0), "act_rate", low=0.0, high=MAX_RATE_HZ, unit="Hz"
+        )
 
     def act(self) -> None:
         """Let the controller act, unless a client commands the robot."""
@@ -91,6 +112,10 @@ class YieldToClients:
                 self._robot.command.stop()
             self.rest()
             return
+        if self._rate:
+            sim = self._robot.simulation
+            if not is_cycle(sim.tick, self._rate, sim.dt):
+                return
         self._drives, self._is_resting = True, False
         if not self._robot.motors_on:
             self._robot.command.enable()  # a client that disconnected has switched them off
@@ -133,12 +158,48 @@ class YieldToClients:
 
 def failed(robot: Robot, error: BaseException, how: str) -> None:
     """A controller has raised: log that, end it until the next reset, and stop its robot, if it was not removed."""
-    log.error(
-        "the controller of robot %s %s, and the robot stops: %s", shown(robot.name), how, said_of(error), exc_info=error
-    )
+    said = said_of(error, foreign=True)
+    log.error("the controller of robot %s %s, and the robot stops: %s", shown(robot.name), how, said, exc_info=error)
     if not robot._is_removed:  # by the controller itself
         robot.simulation.crash_program(robot.name)
         robot.command.stop()
+
+
+class Call(NamedTuple):
+    """A call of a user's controller that goes on.
+
+    Attributes
+    ----------
+    frame : FrameType
+        That of the caller: the same one as long as the call is the same.
+    robot : str
+        Name of the robot.
+    """
+
+    frame: FrameType
+    robot: str
+
+
+_CALLERS: Final[dict[CodeType, Callable[[FrameType], str]]] = {
+    YieldToClients.act.__code__: lambda frame: frame.f_locals["self"]._robot.name,
+    YieldToClients._rest.__code__: lambda frame: frame.f_locals["self"]._robot.name,
+}
+"""Functions that call users' controllers and treat `Unreturned` as a crash, with how to know the robot."""
+
+
+def called_by(function: Callable[..., Any], robot: Callable[[FrameType], str]) -> None:
+    """Another function calls users' controllers; `robot` finds the name of the robot in its frame."""
+    _CALLERS[function.__code__] = robot
+
+
+def call_in(frame: FrameType | None) -> Call | None:
+    """The call of a controller in which a thread is, by its present frame; None: it is in none."""
+    while frame is not None:
+        robot = _CALLERS.get(frame.f_code)
+        if robot is not None:
+            return Call(frame, robot(frame))
+        frame = frame.f_back
+    return None
 
 
 def random_state(draw: random.Random) -> list[Any]:

@@ -19,6 +19,7 @@ from botyard.controllers.base import (
     ControllerFactory,
     FunctionController,
     YieldToClients,
+    called_by,
 )
 from botyard.controllers.crowd import Orca, SocialForce
 from botyard.controllers.follow import Follow
@@ -49,6 +50,9 @@ _BY_PLACE: Final = (
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
     inspect.Parameter.VAR_POSITIONAL,
 )
+_MANY: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+SEED: Final = "seed"
+"""Name of the parameter of a user's class or function that gets the seed of the world, unless an option of that name is given."""
 _GIVEN: Final[WeakValueDictionary[str, Callable[..., Any]]] = WeakValueDictionary()
 """Classes and functions of the user by ``module:name``. One that nothing refers to any more is forgotten."""
 
@@ -89,8 +93,8 @@ def register(controller: str | Callable[..., Any]) -> str:
     ----------
     controller : str, class or function
         Name of the form ``module:name`` or ``file.py:name``, which is imported; a class of controllers (see
-        `botyard.controllers.base.Controller`), made with ``(robot, seed, *, options…)``; or a function ``(robot, *, options…)`` that is
-        called before every step.
+        `botyard.controllers.base.Controller`), made with ``(robot, options…)``; or a function ``(robot, options…)`` that is called before
+        every step. A parameter that is called `seed` gets the seed of the world, unless an option of that name is given.
 
     Returns
     -------
@@ -188,24 +192,30 @@ def find_controller(name: str) -> ControllerFactory:
 
 
 def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
-    """How controllers are made of a user's class or function: options are what stands behind the robot and, for a class, the seed."""
+    """How controllers are made of a user's class or function: all parameters but the first, the robot, are options."""
     is_class = inspect.isclass(code)
-    parameters = list(inspect.signature(code).parameters.values())
-    needed = [p for p in parameters if p.kind in _BY_PLACE and p.default is inspect.Parameter.empty]
-    takes_seed = is_class and len(needed) > 1
+    parameters = list(inspect.signature(code).parameters.values())[1:]
+    takes_seed = any(p.name == SEED and p.kind not in _MANY for p in parameters)
+    by_place = [p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_ONLY]
 
-    def factory(robot: Robot, seed: int, **options: Any) -> Controller:
+    def factory(robot: Robot, seed: int, /, **options: Any) -> Controller:
+        if takes_seed:
+            options = {SEED: seed, **options}
         if not is_class:
             return FunctionController(code, robot, options)
-        made = code(robot, seed, **options) if takes_seed else code(robot, **options)
+        placed = [options.pop(name) for name in by_place if name in options]
+        made = code(robot, *placed, **options)
         if not callable(getattr(made, "act", None)):
             raise TypeError(f"expected a class with a method act(), found {code.__name__} without one")
         _check_function(made.act, f"{code.__name__}.act")
         return made  # type: ignore[no-any-return]
 
     options = [
-        p.replace(kind=inspect.Parameter.KEYWORD_ONLY) if p.kind in _BY_PLACE else p
-        for p in parameters[1 + takes_seed :]
+        p.replace(
+            kind=inspect.Parameter.KEYWORD_ONLY if p.kind in _BY_PLACE else p.kind,
+            default=None if p.name == SEED and takes_seed else p.default,
+        )
+        for p in parameters
         if p.kind is not inspect.Parameter.VAR_POSITIONAL
     ]
     factory.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
@@ -233,7 +243,12 @@ def checked_factory(robot: Robot, program: Program) -> ControllerFactory:
                 raise WorldError(f'{where}: no option "{name}"{did_you_mean(name, options)} (options: {known})')
     for name, parameter in options.items():
         if parameter.default is inspect.Parameter.empty and name not in program.options:
-            raise WorldError(f'{where}: expected the option "{name}", found none')
+            hint = (
+                ""
+                if SEED in options or program.name not in _GIVEN
+                else f'; only a parameter called "{SEED}" gets the seed'
+            )
+            raise WorldError(f'{where}: expected the option "{name}", found none{hint}')
     return factory
 
 
@@ -245,6 +260,9 @@ def make(robot: Robot, program: Program, factory: ControllerFactory, seed: int) 
         is_own = program.name in _GIVEN
         said = codeload.said_of(error) if is_own else _said(error)
         raise WorldError(f"{_where(robot, program)}: {said}") from (error if is_own else None)
+
+
+called_by(make, lambda frame: str(frame.f_locals["robot"].name))
 
 
 def make_controller(robot: Robot, program: Program, seed: int) -> YieldToClients:
