@@ -371,6 +371,25 @@ def test_ctrl_c_is_a_good_end() -> None:
     thread.join(PATIENCE)
 
 
+def test_a_controller_that_does_not_return_is_ended_with_the_simulator(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("botyard.app.running.RETURN_GRACE_S", 0.1)
+    begun = threading.Event()
+
+    def loop(robot: botyard.Robot) -> None:
+        begun.set()
+        while True:
+            pass
+
+    sim = world()
+    sim.robots["bob"].set_controller(loop)
+    with serve(sim) as running:
+        begun.wait(PATIENCE)
+    assert not running.is_running and running.status == 0
+    assert "the controller of robot bob ends" in caplog.text and "Unreturned: it did not return" in caplog.text
+
+
 def test_what_keeps_it_from_beginning_is_raised_and_nothing_is_open() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

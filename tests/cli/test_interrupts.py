@@ -183,6 +183,60 @@ def test_once_it_is_ready_it_ends_well(number: str) -> None:
     assert _ended(LOOP.format(body)) == (0, "ready\n", "")
 
 
+DRIVEN = (
+    "  import logging, threading, botyard; from botyard.controllers.base import call_in\n"
+    "  logging.basicConfig(format='%(message)s', level=logging.ERROR)\n"
+    "  def drive(robot):\n{}\n"
+    "  sim = botyard.Simulation(); sim.add_robot('p3dx', 'bob', controller=drive)\n"
+    "  stop = asyncio.Event(); interrupts.ready(stop.set, call_in)\n"
+    "  for k, number in enumerate({}): threading.Timer(0.2 * (k + 1), me, (number,)).start()\n"
+    "  sim.step(); await stop.wait(); print('ended well'); return 0"
+)
+"""A controller of a simulator that is ready, and the signals that come while it is called."""
+
+
+@pytest.mark.parametrize("code", ["while True: pass", "while True: time.sleep(100)"], ids=["busy", "waits"])
+@pytest.mark.parametrize(
+    ("numbers", "grace"),
+    [("[signal.SIGINT] * 2", 100.0), ("[signal.SIGTERM] * 2", 100.0), ("[signal.SIGTERM]", 0.3)],
+    ids=["Ctrl-C twice", "SIGTERM twice", "SIGTERM once"],
+)
+def test_a_controller_that_does_not_return_is_ended_and_the_simulator_ends_well(
+    code: str, numbers: str, grace: float
+) -> None:
+    status, out, err = _ended(LOOP.format(DRIVEN.format(f"    {code}", numbers)), grace)
+    assert (status, out) == (0, "ended well\n"), err
+    assert "the controller of robot bob ends" in err and "Unreturned: it did not return" in err
+    assert "<string>, line" in err and "in drive)" in err
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "    while True:\n      try: time.sleep(100)\n      except BaseException: pass",
+        "    import ctypes; lock, c = ctypes.create_string_buffer(256), ctypes.CDLL(None)\n"
+        "    c.pthread_mutex_lock(lock); c.pthread_mutex_lock(lock)",
+    ],
+    ids=["caught", "in C"],
+)
+@pytest.mark.parametrize("numbers", ["[signal.SIGINT]", "[signal.SIGINT] * 2"], ids=["once", "twice"])
+def test_a_controller_that_stays_all_the_same_ends_with_the_process(code: str, numbers: str) -> None:
+    status, out, err = _ended(LOOP.format(DRIVEN.format(code, numbers)))
+    assert (status, out) == (130, ""), err
+    assert err.startswith("botyard: the controller of robot bob does not return") and len(err.splitlines()) == 1
+
+
+def test_what_holds_a_simulator_up_and_is_no_controller() -> None:
+    """One signal waits for it, a second one does not."""
+    holds = (
+        "  import threading; stop = asyncio.Event(); interrupts.ready(stop.set)\n"
+        "  for k in range({}): threading.Timer(0.2 * (k + 1), me).start()\n"
+        "  try: time.sleep(1.0)\n  finally: print('tidy')\n  await stop.wait(); print('ended well'); return 0"
+    )
+    assert _ended(LOOP.format(holds.format(1)), 0.3) == (0, "tidy\nended well\n", "")
+    assert _ended(LOOP.format(holds.format(2)), 100.0) == (130, "tidy\n", f"{LINE}\n")
+
+
 @pytest.mark.peer
 def test_a_supervisor_that_is_starting_a_process() -> None:
     """The signal that comes in that very moment reaches the process, and no second one is started."""

@@ -7,6 +7,7 @@ import atexit
 import concurrent.futures
 import contextlib
 import logging
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
@@ -22,6 +23,7 @@ from botyard.app.served import Run
 from botyard.control import USER, AddedRobots, Control, Operation, Pause, Resume, StepNow
 from botyard.control.later import promise, resolve
 from botyard.control.time import MAX_STEPS
+from botyard.controllers.base import Call, call_in, end_call
 from botyard.errors import NotNowError
 from botyard.model.world import Settings, World
 from botyard.servers.throttledlog import watch_over
@@ -33,6 +35,8 @@ STEPS_PER_PORTION: Final = 1000
 """Steps that `Running.step` asks for at a time."""
 WAKE_INTERVAL_S: Final = 1.0
 """Time-out of each wait in an endless wait, s: on some systems Ctrl-C does not interrupt a wait."""
+RETURN_GRACE_S: Final = 3.0
+"""Time in which a controller has to return when the simulator is to end, s."""
 
 
 class Address(NamedTuple):
@@ -238,8 +242,17 @@ class Running(RunningInfo):
                         loop.call_soon_threadsafe(main.cancel)
         if threading.current_thread() is self._thread:
             return
-        self._thread.join()
+        self._join()
         atexit.unregister(self.end)
+
+    def _join(self) -> None:
+        """Wait until the thread has ended. A controller that does not return from one call is ended as by a crash."""
+        call: Call | None = None
+        while self._thread.is_alive():
+            before, call = call, call_in(sys._current_frames().get(self._thread.ident or 0))
+            if before is not None and call is not None and call.frame is before.frame:
+                end_call(self._thread.ident or 0, call)
+            self._thread.join(RETURN_GRACE_S)
 
     def raise_error(self) -> None:
         """Raise the error with which the simulator has ended, once."""

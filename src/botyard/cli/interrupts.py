@@ -6,7 +6,9 @@ Imports next to nothing, because it is there before everything else. The program
 * A command gets `Interrupted` raised in the main thread, or, in an event loop (`run_loop`), the loop's task is cancelled. Whatever comes
   of that, an error on the way out, or an end that looks like a good one, `main` says that it was an interruption. Whoever swallows
   it, or sits in C code that does not come back, has `SHUTDOWN_GRACE_S` seconds: then a thread ends the process.
-* A simulator that is ready ends in its own way (`ready`), for good: later signals ask for the same again.
+* A simulator that is ready ends in its own way (`ready`), for good: later signals ask for the same again. What keeps its event loop from
+  coming to that is ended: by a second signal, and, if it is one and the same call of a controller, after `SHUTDOWN_GRACE_S` without one.
+  The controller ends as by a crash, and the simulator then in its own way; one that stays all the same ends with the process.
 
 Signals wake a thread through a pipe, so that this holds while the main thread is in C code, too.
 """
@@ -21,7 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -36,6 +38,22 @@ LINE: Final = "botyard: interrupted\n"
 
 class Interrupted(BaseException):
     """Ctrl-C, in the main thread. No `Exception`, so that nobody takes it for an error that can be handled."""
+
+
+class Held(Protocol):
+    """A call that the main thread is in, and that may keep the simulator from ending."""
+
+    @property
+    def frame(self) -> FrameType:
+        """The caller's frame: the same one as long as the call is the same."""
+
+    @property
+    def what(self) -> str:
+        """What is called, in words."""
+
+    @property
+    def error(self) -> BaseException:
+        """What ends it, and it alone, when it is raised there."""
 
 
 class _Interrupts:
@@ -53,23 +71,51 @@ class _Interrupts:
         """When the first one came (`time.monotonic`)."""
         self.status, self.line = STATUS, LINE
         """With what to end after it."""
+        self.held: Callable[[FrameType | None], Held | None] = lambda _frame: None
+        """Finds the call that a thread is in, by its present frame."""
+        self.is_heard = True
+        """The event loop of a simulator that is ready has come to ending it; or there is none."""
+        self.is_watched = False
+        """A thread sees signals when they come: Python's handler comes late while the main thread is in C code."""
+        self._asked: float | None = None
+        """When a simulator that is ready was first asked to end (`time.monotonic`)."""
+        self._frame: FrameType | None = None
+        """Of the call that the main thread was in then, or that it was told to leave."""
+        self._look_at: float | None = None
+        """When the watching thread looks whether the loop has come to it."""
+        self._insists = ""
+        """What the main thread is to end: the ``call`` that it is in, or ``all``."""
+        self._is_told = False
+        """The main thread was told to leave its call."""
+        self._is_raised = False
+        """`Interrupted` was raised in it."""
+        self.pokes = 0
+        """Signals that this process has sent to its main thread, and that count as none."""
         self._lock = threading.RLock()
         self._printing = threading.RLock()
         self._is_printed = False
 
-    def on_signal(self, number: int, _frame: FrameType | None = None) -> None:
+    def on_signal(self, number: int, frame: FrameType | None = None) -> None:
         """Python's handler, in the main thread."""
-        self.note(number)
+        if not (self.is_final and self.is_watched):
+            self.note(number)
+        if self.is_final:
+            self._end_what_holds(frame)
         if self.raises and not self.is_final:
             self.raises = False
             raise Interrupted
 
     def note(self, number: int) -> None:
-        """A signal has come; called twice for each, in the main thread and in the one that watches."""
+        """A signal has come; before all is settled called twice for each, in the main thread and in the one that watches."""
+        now = time.monotonic()
         if self.is_final:
+            if self._asked is None:
+                self._asked, self._look_at = now, now + SHUTDOWN_GRACE_S
+                self._remember(self._held())
+            elif now - self._asked > REPEAT_WINDOW_S and not self.is_heard:
+                self._insist("all")
             self.action()
             return
-        now = time.monotonic()
         with self._lock:
             is_first = self.since is None
             if is_first:
@@ -80,6 +126,57 @@ class _Interrupts:
             self.action()
         elif self.since is not None and now - self.since > REPEAT_WINDOW_S:
             self.end()
+
+    def left(self) -> float | None:
+        """How long the watching thread waits for the next signal before it looks (`look`), s; None: for ever."""
+        if self.is_final:
+            at = None if self.is_heard else self._look_at
+        else:
+            at = None if self.since is None else self.since + SHUTDOWN_GRACE_S
+        return None if at is None else max(0.0, at - time.monotonic())
+
+    def look(self) -> None:
+        """In the watching thread: the time is over in which the process should have ended, or the event loop should have come to it."""
+        if not self.is_final:
+            self.end()
+        self._look_at = None
+        held = self._held()
+        if held is None or held.frame is not self._frame:
+            return
+        if self._is_told:
+            self.line = f"botyard: {held.what} does not return: the process ends at once, and what it had open is not complete\n"
+            self.end()
+        self._insist("call")
+
+    def _held(self) -> Held | None:
+        """The call that keeps the main thread from its event loop."""
+        return None if self.is_heard else self.held(sys._current_frames().get(threading.main_thread().ident or 0))
+
+    def _remember(self, held: Held | None) -> None:
+        self._frame = None if held is None else held.frame
+
+    def _insist(self, on: str) -> None:
+        """Let the main thread end what holds it up."""
+        self._insists, self._is_told = on, True
+        self._remember(self._held())
+        if self.is_watched:
+            self._look_at = time.monotonic() + SHUTDOWN_GRACE_S
+            self.pokes += 1
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # that also ends what waits
+
+    def _end_what_holds(self, frame: FrameType | None) -> None:
+        """In the main thread, between two instructions of Python: raise there what ends it, if that is wanted."""
+        on, self._insists = self._insists, ""
+        if not on or self.is_heard:
+            return
+        held = self.held(frame)
+        if held is not None:
+            raise held.error
+        if on == "all":
+            if self._is_raised:
+                self.end()
+            self._is_raised = True
+            raise Interrupted
 
     def end(self) -> None:
         """End the process now."""
@@ -108,6 +205,7 @@ def begin() -> None:
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         threading.Thread(target=_watch, args=(read,), name="signals", daemon=True).start()
+        _state.is_watched = True
     signal.signal(signal.SIGINT, _state.on_signal)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
@@ -120,15 +218,13 @@ def _watch(read: int) -> None:
     if hasattr(signal, "pthread_sigmask"):  # the main thread is to get them: only there they end what waits
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     while True:
-        left = (
-            None
-            if _state.since is None or _state.is_final
-            else max(0.0, _state.since + SHUTDOWN_GRACE_S - time.monotonic())
-        )
-        if not select.select([read], [], [], left)[0]:
-            _state.end()
+        if not select.select([read], [], [], _state.left())[0]:
+            _state.look()
+            continue
         for number in os.read(read, 64):
-            if signal.getsignal(number) == _state.on_signal:
+            if _state.pokes:
+                _state.pokes -= 1
+            elif signal.getsignal(number) == _state.on_signal:
                 _state.note(number)
 
 
@@ -234,8 +330,15 @@ def check() -> None:
         raise Interrupted
 
 
-def ready(stop: Callable[[], object]) -> None:
+def ready(stop: Callable[[], object], held: Callable[[FrameType | None], Held | None] = lambda _frame: None) -> None:
     """The simulator is up: from now on, SIGINT and SIGTERM make the running event loop call `stop`, and nothing else.
+
+    Parameters
+    ----------
+    stop : callable
+        Ends the simulator.
+    held : callable
+        Finds the call of a user's code that a thread is in, by its present frame. If it keeps the loop from ending, it is ended.
 
     Raises
     ------
@@ -246,7 +349,13 @@ def ready(stop: Callable[[], object]) -> None:
 
     loop = asyncio.get_running_loop()
     check()
-    _state.action = lambda: _soon(loop, stop)
+
+    def hear() -> None:
+        _state.is_heard = True
+        stop()
+
+    _state.is_heard, _state.held = False, held
+    _state.action = lambda: _soon(loop, hear)
     _state.is_final = _state.has_begun
     if not _state.has_begun and threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -255,6 +364,7 @@ def ready(stop: Callable[[], object]) -> None:
 
 def leave(status: int) -> NoReturn:
     """End the program with a status; signals have nothing to interrupt any more."""
+    _state.is_heard = True
     if _state.has_begun:
         if was_interrupted() and not _state.is_final:
             leave_interrupted()
@@ -264,6 +374,7 @@ def leave(status: int) -> NoReturn:
 
 def leave_interrupted() -> NoReturn:
     """End the program because of Ctrl-C."""
+    _state.is_heard = True
     if _state.has_begun:
         _ignore()
         with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -279,6 +390,6 @@ def _ignore() -> None:
 
 
 __all__ = [
-    "Interrupted", "begin", "check", "command", "during", "hand_over", "is_own_program", "leave", "leave_interrupted", "ready",
+    "Held", "Interrupted", "begin", "check", "command", "during", "hand_over", "is_own_program", "leave", "leave_interrupted", "ready",
     "run_loop", "terminate_too", "was_interrupted",
 ]  # fmt: skip

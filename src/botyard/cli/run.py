@@ -338,6 +338,7 @@ async def _serve(
     import asyncio
 
     from botyard.app.assembly import about, add_robots, assemble, open_interfaces
+    from botyard.controllers.base import call_in
     from botyard.servers.throttledlog import watch_over
 
     log = logging.getLogger("botyard")
@@ -366,7 +367,7 @@ async def _serve(
                 served = doors.page()
                 page, kept = served.url, served.kept
                 greet(stack, served, yard, o, asks, lambda: _ready(yard, o.json, served.url))
-            interrupts.ready(hub.stop)
+            interrupts.ready(hub.stop, call_in)
             if place.settings.paused and page is not None and not o.noninteractive:
                 hub.pause()
                 log.info("the world file says that time stands still at first: run it in the page")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import math
 import random
+import sys
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple, Protocol
@@ -20,6 +22,9 @@ log = logging.getLogger("botyard.controllers")
 
 class Unreturned(BaseException):
     """Raised in a controller that does not return when the simulator is to end. No `Exception`, so that few catch it."""
+
+    def __init__(self) -> None:
+        super().__init__("it did not return when the simulator was to end")
 
 
 CRASHES: Final = (Exception, SystemExit, Unreturned)
@@ -179,6 +184,16 @@ class Call(NamedTuple):
     frame: FrameType
     robot: str
 
+    @property
+    def what(self) -> str:
+        """What is called, in words."""
+        return f"the controller of robot {shown(self.robot)}"
+
+    @property
+    def error(self) -> BaseException:
+        """What ends the controller, and it alone, when it is raised in the call."""
+        return Unreturned()
+
 
 _CALLERS: Final[dict[CodeType, Callable[[FrameType], str]]] = {
     YieldToClients.act.__code__: lambda frame: frame.f_locals["self"]._robot.name,
@@ -200,6 +215,13 @@ def call_in(frame: FrameType | None) -> Call | None:
             return Call(frame, robot(frame))
         frame = frame.f_back
     return None
+
+
+def end_call(thread: int, call: Call) -> None:
+    """Raise `Unreturned` in a thread, by its identity, if it is still in this call; not while that is in C code."""
+    now = call_in(sys._current_frames().get(thread))
+    if now is not None and now.frame is call.frame:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Unreturned))
 
 
 def random_state(draw: random.Random) -> list[Any]:
