@@ -238,7 +238,7 @@ class Trainer:
                 # an episode that was only cut off would have gone on: what it would still have brought is the value of its last state
                 cut = np.flatnonzero(truncated)
                 if len(cut):
-                    rewards[t, cut] += chosen.gamma * policy.critic.forward(infos["final_obs"][cut])[0][:, 0]
+                    rewards[t, cut] += chosen.gamma * policy.critic.forward(np.stack(infos["final_obs"][cut]))[0][:, 0]
         values[-1] = policy.critic.forward(self._observed)[0][:, 0]
         advantages = np.zeros_like(rewards)
         following = np.zeros(n, np.float32)

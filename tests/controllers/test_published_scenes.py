@@ -9,12 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from botyard.controllers.crowd import stoppable_speed
 from botyard.errors import WorldError
 from botyard.formats.models import find_robot
 from botyard.model.mapbuilder import MapBuilder
 from botyard.model.robot import Axes
 from botyard.model.scene import Scene
 from botyard.model.world import thing
+from botyard.navigation.crowds import Forces
 from botyard.sim.simulation import Robot, Simulation
 
 WALKER = thing(tuple((0.25 * math.cos(math.pi * k / 6), 0.25 * math.sin(math.pi * k / 6)) for k in range(12)))
@@ -116,6 +118,82 @@ def test_two_streams_cross(controller: str) -> None:
     assert all(math.dist(sim.robots[name].truth[:2], goal) < 0.5 for name, goal in goals.items())
 
 
+@pytest.mark.parametrize("crossing", [False, True], ids=["head-on", "crossing"])
+@pytest.mark.parametrize("offset", [0.0, 0.15])
+@pytest.mark.parametrize(("model", "far"), [("p3dx", 3.0), ("seekur", 4.5)])
+def test_social_forces_stop_robots_with_slow_ramps_in_time(
+    model: str, far: float, offset: float, crossing: bool
+) -> None:
+    """At its default speed: at the speed of a pedestrian they would brake too late."""
+    sim = Simulation(odometry_error="none")
+    starts = ((-far, 0.0, 0.0), (offset, -far, math.pi / 2) if crossing else (far, offset, math.pi))
+    goals = ((far, 0.0), (offset, far) if crossing else (-far, offset))
+    for k, (start, goal) in enumerate(zip(starts, goals, strict=True)):
+        sim.add_robot(model, f"r{k}", pose=start).set_controller("socialforce", points=[goal], order="once")
+    gap, stalls = watch(sim, 50)
+    assert gap > 0.1 and stalls == 0
+    assert all(math.dist(sim.robots[f"r{k}"].truth[:2], goal) < 0.3 for k, goal in enumerate(goals))
+
+
+def test_the_speed_at_which_forces_stop_a_robot_follows_from_its_ramp() -> None:
+    forces = Forces()
+    assert stoppable_speed(WALKER, forces) == 1.0, "no ramp"
+    for deceleration in (0.2, 0.6):
+        limits = replace(P3DX.limits, decel=Axes(deceleration, 0.0, 1.0))
+        v = stoppable_speed(replace(P3DX, limits=limits), forces)
+        assert 2 * v * v / (2 * deceleration) == pytest.approx(0.08 * math.log(25.0 * 0.5 / v)), "both brake"
+    assert stoppable_speed(P3DX, Forces(range=0.8)) > stoppable_speed(P3DX, forces)
+    slow = replace(P3DX, limits=replace(P3DX.limits, max_speed=Axes(0.2, 0.0, 1.0)))
+    assert stoppable_speed(slow, forces) == 0.2
+    assert stoppable_speed(P3DX, Forces(strength=0.0)) == 1.0, "nothing stops it at any speed"
+
+
+@pytest.mark.parametrize(
+    ("model", "controller"),
+    [(WALKER, "socialforce"), (WALKER, "orca"), ("p3dx", "socialforce"), ("p3dx", "dwa"), ("p3dx", "vfh")],
+)
+@pytest.mark.parametrize("pause", [0.0, 1e4])
+def test_a_robot_stays_at_its_last_point(model: object, controller: str, pause: float) -> None:
+    """Others go past again and again: what they push aside comes back. The same in a pause."""
+    sim = Simulation(odometry_error="none")
+    lasers = ["lms200"] if model == "p3dx" else None
+    one = sim.add_robot(model, "one", pose=(-1.0, 0.0, 0.0), lasers=lasers)
+    points = [[0.0, 0.0], [5.0, 5.0]] if pause else [[0.0, 0.0]]
+    one.set_controller(controller, points=points, order="back" if pause else "once", pause=pause)
+    for k in range(2):
+        y = -0.6 + 1.2 * k
+        other = sim.add_robot(WALKER, f"o{k}", pose=(-4.0, y, 0.0))
+        other.set_controller("socialforce", points=[[4.0, y], [-4.0, y]], order="back", speed=0.6)
+    away = []
+    for _ in range(600):
+        sim.step()
+        away.append(math.dist(one.truth[:2], (0.0, 0.0)))
+    assert max(away[80:]) < 0.8 and sum(away[80:]) / 520 < 0.3
+
+
+def test_after_a_pause_at_a_random_place_the_robot_goes_on() -> None:
+    sim = Simulation(MapBuilder("hall").rectangle(-4, -4, 8, 8).scene(), seed=2, odometry_error="none")
+    robot = sim.add_robot(WALKER, "one")
+    robot.set_controller("orca", pause=2.0)
+    way = []
+    for _ in range(900):
+        sim.step()
+        way.append(robot.truth[:2])
+    moved = np.hypot(*np.diff(way, axis=0).T) / sim.dt
+    assert (moved < 0.2).sum() > 10, "it pauses, and goes to the very place meanwhile"
+    assert moved[600:].max() > 0.9, "and goes on"
+
+
+@pytest.mark.parametrize("controller", ["orca", "socialforce", "dwa", "vfh"])
+def test_how_near_a_goal_is_reached_is_measured_at_the_robot(controller: str) -> None:
+    """Not at the disc that the method moves, whose middle is half a radius ahead."""
+    sim = Simulation(odometry_error="none")
+    robot = sim.add_robot("p3dx", "one", pose=(0.0, 0.0, 0.0), lasers=["lms200"])
+    robot.set_controller(controller, points=[[3.0, 0.0]], order="once", reached=0.1)
+    watch(sim, 20)
+    assert math.dist(robot.truth[:2], (3.0, 0.0)) <= 0.1
+
+
 def cluttered() -> tuple[Scene, tuple[float, float]]:
     """Pillars between a start and a goal, and walls around them."""
     builder = MapBuilder("pillars").rectangle(-1.5, -3, 9, 6)
@@ -208,6 +286,8 @@ def test_pure_pursuit_of_a_line_converges_and_stops_at_its_end() -> None:
         ("p3dx", "socialforce", {"points": [[1e308, 0]]}, "points: expected .* numbers within"),
         ("p3dx", "orca", {"safety": 1e9}, "safety: expected 0 to 100 m, found 1000000000.0"),
         ("p3dx", "dwa", {"clearance": math.inf}, "must be finite"),
+        ("p3dx", "dwa", {"clearance": math.nan}, "must be finite"),
+        ("p3dx", "dwa", {"velocity": math.nan}, "must be finite"),
         ("p3dx", "socialforce", {"strength": math.inf}, "strength finite"),
         (NO_TURN, "vfh", {}, "expected a robot that drives and turns"),
         (NO_TURN, "orca", {}, "expected a robot that drives and turns"),

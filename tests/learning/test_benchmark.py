@@ -196,3 +196,20 @@ def pq_rows(path: Path) -> list[dict[str, Any]]:
     pq = pytest.importorskip("pyarrow.parquet")
     found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
     return found
+
+
+def test_a_policy_changes_neither_goals_nor_what_has_ended() -> None:
+    """What it gives for worlds that have ended does not matter, not even NaN."""
+
+    class Cheat(Straight):
+        def __init__(self, setup: Setup) -> None:
+            super().__init__(setup)
+            with pytest.raises(ValueError, match="read-only"):
+                setup.goals[:] = 0.0
+            self.setup, self.over = setup, np.zeros(setup.worlds, bool)
+
+        def act(self, observations: Any) -> Any:
+            self.over |= self.setup.truth.contact[:, 0] != 0
+            return np.where(self.over[:, None], np.nan, super().act(observations))
+
+    assert run(Cheat, "rooms", 4) == run(Straight, "rooms", 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import math
 import subprocess
 import sys
@@ -272,3 +273,67 @@ def test_options_of_navigate_are_checked(options: dict[str, Any]) -> None:
     if "robot" not in options:
         with pytest.raises(ArgumentError, match=next(iter(options))):
             SocialNavigate(**options)
+
+
+@pytest.mark.parametrize("method", ["observe", "reward", "done"])
+def test_tasks_that_return_instead_of_writing_are_told(method: str) -> None:
+    """The commonest mistake: nothing would be observed, rewarded, or ever end."""
+
+    class Returning(Navigate):
+        pass
+
+    def returns(self: Navigate, w: Any, *arrays: Any) -> Any:
+        return arrays if method == "done" else np.ones(len(w))
+
+    setattr(Returning, method, returns)
+    returns.__name__ = method
+    envs = VectorEnvironment(Returning(rays=4, maps=1), 2)
+
+    def used() -> None:
+        envs.reset(seed=1)
+        envs.step(np.zeros((2, 2)))
+
+    with pytest.raises(ArgumentError, match=rf"Returning\.{method}: expected that it writes into the arrays"):
+        used()
+
+
+@pytest.mark.parametrize("values", [np.zeros(1), 3.0, [1, 2]])
+def test_infos_have_a_row_for_each_world(values: Any) -> None:
+    class Telling(Navigate):
+        def info(self, w: Any) -> dict[str, Any]:
+            return {"told": values}
+
+    with pytest.raises(
+        ArgumentError, match=r'Telling\.info: "told": expected an array with a row for each of 2 worlds'
+    ):
+        VectorEnvironment(Telling(rays=4, maps=1), 2).reset(seed=1)
+
+
+def test_a_robot_of_a_task_may_be_a_word_and_copy_is_a_flag() -> None:
+    class Word(Navigate):
+        def __init__(self) -> None:
+            super().__init__(rays=4, maps=1)
+            self.robots = "p3dx"  # type: ignore[assignment]
+
+    assert VectorEnvironment(Word(), 2).worlds.names == ("p3dx",)
+    with pytest.raises(ArgumentError, match="copy: expected"):
+        VectorEnvironment("Navigate", 2, copy="no")  # type: ignore[arg-type]
+
+
+def test_what_has_to_be_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Gymnasium, and without stable-baselines3, before worlds are made."""
+    import botyard.learning as learning
+    from botyard.learning.stablebaselines import _class
+
+    with monkeypatch.context() as patch:
+        for name in ("Environment", "VectorEnvironment"):
+            patch.delitem(vars(learning), name, raising=False)
+        for name in ("botyard.learning.environments", "botyard.learning.batch"):
+            patch.delitem(sys.modules, name, raising=False)
+        patch.setitem(sys.modules, "gymnasium", None)
+        with pytest.raises(ModuleNotFoundError, match=r'needs the extra "learning", which is not installed: .*install'):
+            _ = learning.VectorEnvironment
+    if importlib.util.find_spec("stable_baselines3") is None:
+        _class.cache_clear()
+        with pytest.raises(ModuleNotFoundError, match="pip install stable-baselines3"):
+            learning.stable_baselines("Navigate", 10**9)

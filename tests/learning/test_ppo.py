@@ -35,6 +35,15 @@ def environments(n: int, **options: Any) -> gymnasium.vector.VectorEnv[Any, Any,
     )  # fmt: skip
 
 
+def test_environments_of_others_can_be_learned(ppo: ModuleType) -> None:
+    """Gymnasium's own batches hand over last observations as an array of arrays."""
+    envs = gymnasium.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync", max_episode_steps=20,
+                              vector_kwargs={"autoreset_mode": "SameStep"})  # fmt: skip
+    trainer = ppo.Trainer(envs, ppo.Settings(rollout=32, hidden=8), seed=1)
+    trainer.train(4 * 64)
+    assert all(np.isfinite(array).all() for array in trainer.policy.parameters)
+
+
 def test_gradients_are_the_slopes_of_the_loss(ppo: ModuleType) -> None:
     rng = np.random.default_rng(5)
     trainer = ppo.Trainer(environments(4), ppo.Settings(entropy=0.01, hidden=8), seed=2)

@@ -11,10 +11,10 @@ import numpy as np
 
 from botyard.controllers.base import finite
 from botyard.controllers.route import GoalDriver
-from botyard.elementary import cosine_sine, hypot
+from botyard.elementary import cosine_sine, hypot, log
 from botyard.engine.layout import F8
 from botyard.errors import WorldError
-from botyard.model.robot import Drive
+from botyard.model.robot import Drive, RobotSpec
 from botyard.navigation import crowds
 from botyard.sim.simulation import Robot
 
@@ -26,6 +26,10 @@ WALL_REACH_M: Final = 3.0
 """Walls that are farther away than this beyond its edge are not looked at, m."""
 SIDESTEP: Final = 0.02
 """Preferred directions are off by up to this angle's tangent, drawn for each robot: in scenes of perfect symmetry nobody would give way."""
+DEFAULT_SPEED: Final = 1.0
+"""Preferred speed, m/s, where none is asked for."""
+LEAST_SPEED: Final = 0.05
+"""However slow the ramps and weak the forces, `stoppable_speed` is not less than this, m/s."""
 STANDING_SHARE: Final = 0.1
 """Who is slower than this share of its preferred speed stands."""
 STANDING_S: Final = 2.0
@@ -71,7 +75,7 @@ class CrowdController(GoalDriver, ABC):
         order: str = "loop",
         pause: float = 0.0,
         reached: float = 0.3,
-        speed: float = 1.0,
+        speed: float = DEFAULT_SPEED,
         area: Sequence[float] | None = None,
         safety: float = 0.05,
     ) -> None:
@@ -97,11 +101,12 @@ class CrowdController(GoalDriver, ABC):
         ahead = np.where(state.drive == Drive.DIFF, crowds.AHEAD_SHARE * radius, 0.0)
         position, velocity = crowds.discs(state.pose[None], state.vel[None], ahead[None])
         x, y = float(position[0, row, 0]), float(position[0, row, 1])
-        preferred = self._preferred(x, y)
+        preferred, has_goal = self._preferred(float(state.pose[row, 0]), float(state.pose[row, 1]))
         dx, dy = position[0, :, 0] - x, position[0, :, 1] - y
         apart = np.sqrt(dx * dx + dy * dy) - (radius + ahead) - (radius[row] + ahead[row])
         apart[row] = math.inf
-        preferred = self._out_of_jams(preferred, velocity[0, row], float(np.nanmin(apart)))
+        if has_goal:
+            preferred = self._out_of_jams(preferred, velocity[0, row], float(np.nanmin(apart)))
         disc = (radius + ahead)[None]
         disc[0, row] += self._safety
         walls = sim.near_walls(position[0, row : row + 1], reach=WALL_REACH_M + float(disc[0, row]), count=NEAR_WALLS)
@@ -115,16 +120,17 @@ class CrowdController(GoalDriver, ABC):
         else:
             robot.command(v=v, w=w)
 
-    def _preferred(self, x: float, y: float) -> F8:
-        """The velocity to the goal, (1, 2), m/s; 0 without a goal."""
+    def _preferred(self, x: float, y: float) -> tuple[F8, bool]:
+        """The velocity, (1, 2), m/s, to the goal of a robot at (x, y); without one, to where it rests. Whether it has a goal."""
         goal = self._goals.goal(x, y)
-        if goal is None:
-            return np.zeros((1, 2))
-        dx, dy = goal[0] - x, goal[1] - y
+        place = self._goals.resting_place() if goal is None else goal
+        if place is None:
+            return np.zeros((1, 2)), False
+        dx, dy = place[0] - x, place[1] - y
         away = hypot(dx, dy)
         speed = min(self._speed, away / APPROACH_S)
         c, s = (dx / away, dy / away) if away > 0.0 else (0.0, 0.0)
-        return np.array([[speed * (c - self._aside * s), speed * (s + self._aside * c)]])
+        return np.array([[speed * (c - self._aside * s), speed * (s + self._aside * c)]]), goal is not None
 
     def _out_of_jams(self, preferred: F8, own: F8, gap: float) -> F8:
         """The preferred velocity, turned for a while after the robot has stood beside another one, `gap` m away."""
@@ -177,7 +183,7 @@ class Orca(CrowdController):
         order: str = "loop",
         pause: float = 0.0,
         reached: float = 0.3,
-        speed: float = 1.0,
+        speed: float = DEFAULT_SPEED,
         area: Sequence[float] | None = None,
         safety: float = 0.05,
         horizon: float = 3.0,
@@ -198,11 +204,36 @@ class Orca(CrowdController):
         )  # fmt: skip
 
 
+def stoppable_speed(spec: RobotSpec, forces: crowds.Forces) -> float:
+    """Greatest speed, at most 1 m/s, at which two such robots that meet head-on both stop within the range of the forces, m/s.
+
+    Forces are felt where they exceed what drives a robot on, A / m exp(−r / B) > v / τ: up to r = B ln(A τ / (m v)). To stop by a ramp d,
+    both together need 2 v² / (2 d). The paper has no such limit: its pedestrians have no ramps.
+    """
+    limits = spec.limits
+    ramps = [limits.decel.x, *([limits.decel.y] if spec.drive is Drive.OMNI else [])]
+    ramp = min((d for d in ramps if d > 0.0), default=math.inf)
+    slow, fast = 0.0, min(DEFAULT_SPEED, limits.max_speed.x)
+
+    def stops(v: float) -> bool:
+        return v * v / ramp <= forces.range * log(forces.strength * forces.relaxation / v)
+
+    if not forces.strength > 0.0 or math.isinf(ramp) or fast <= LEAST_SPEED or stops(fast):
+        return fast
+    for _ in range(30):  # to a thousandth of a micrometre in a second
+        middle = 0.5 * (slow + fast)
+        slow, fast = (middle, fast) if stops(middle) else (slow, middle)
+    return max(slow, LEAST_SPEED)
+
+
 class SocialForce(CrowdController):
     """The social force model (Helbing, Farkas, Vicsek 2000), see `botyard.navigation.crowds.social_force`.
 
     Parameters
     ----------
+    speed : float, optional
+        Preferred speed, m/s; without it 1 m/s, or what `stoppable_speed` says: robots with slow ramps go slower than the paper's
+        pedestrians.
     relaxation, strength, range : float
         τ, s; A / m, m/s²; B, m.
     **options
@@ -221,19 +252,21 @@ class SocialForce(CrowdController):
         order: str = "loop",
         pause: float = 0.0,
         reached: float = 0.3,
-        speed: float = 1.0,
+        speed: float | None = None,
         area: Sequence[float] | None = None,
         safety: float = 0.05,
         relaxation: float = 0.5,
         strength: float = 25.0,
         range: float = 0.08,
     ) -> None:
-        super().__init__(
-            robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
-        )
         self._forces = crowds.Forces(relaxation=float(relaxation), strength=float(strength), range=float(range))
         if not (relaxation > 0.0 and math.inf > strength >= 0.0 and range > 0.0):
             raise WorldError("socialforce: relaxation and range must be positive, strength finite and not negative")
+        if speed is None:
+            speed = stoppable_speed(robot.spec, self._forces) or DEFAULT_SPEED  # one that cannot drive is refused below
+        super().__init__(
+            robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
+        )
 
     def velocity(self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8) -> F8:
         """See `CrowdController`."""
@@ -243,4 +276,4 @@ class SocialForce(CrowdController):
         )  # fmt: skip
 
 
-__all__ = ["Orca", "SocialForce"]
+__all__ = ["Orca", "SocialForce", "stoppable_speed"]

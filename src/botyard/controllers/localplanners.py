@@ -128,7 +128,7 @@ class DynamicWindow(LaserController):
             robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
         )
         self._weights = float(heading), float(clearance), float(velocity)
-        if not (min(self._weights) >= 0.0 and math.inf > max(self._weights) > 0.0):
+        if not (all(0.0 <= one < math.inf for one in self._weights) and max(self._weights) > 0.0):
             raise WorldError("dwa: heading, clearance and velocity must be finite and not negative, and not all 0")
 
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:

@@ -31,6 +31,8 @@ PATIENCE: Final = 4.0
 """A random place that is not reached in so many times the time that the straight way takes is given up."""
 MIN_PATIENCE_S: Final = 10.0
 """Least time until then, s."""
+ARRIVED: Final = -1.0
+"""Stands for the time at which a random place is given up, where it is reached."""
 
 
 class Route:
@@ -64,6 +66,13 @@ class Route:
     def point(self) -> tuple[float, float]:
         """The present point, m."""
         return self.points[self.index]
+
+    @property
+    def last_reached(self) -> tuple[float, float]:
+        """The point that was reached last, m; the present one at the end. Before any was reached, it means nothing."""
+        if self.is_at_end:
+            return self.point
+        return self.points[self.index - (self.direction if self._order == "back" else 1)]
 
     def advance(self) -> bool:
         """The present point is reached: take the next one. False: it was the last one."""
@@ -217,8 +226,8 @@ class Goals:
             self._rest_until = now + self._pause
             return self._route.point if self._route.advance() and self._pause == 0.0 else None
         place = self._place
-        if place is not None and hypot(place[0] - x, place[1] - y) <= self._reached:
-            self._place = None
+        if place is not None and self._give_up_at != ARRIVED and hypot(place[0] - x, place[1] - y) <= self._reached:
+            self._give_up_at = ARRIVED
             self._rest_until = now + self._random.uniform(0.0, self._pause)
             return None
         if place is None or self._robot.stalled or now > self._give_up_at:
@@ -229,6 +238,10 @@ class Goals:
             way = hypot(place[0] - x, place[1] - y)
             self._give_up_at = now + max(MIN_PATIENCE_S, PATIENCE * way / self._speed)
         return place
+
+    def resting_place(self) -> tuple[float, float] | None:
+        """Where a robot stays while it has no goal: the place that it reached last, m; None: there is none."""
+        return self._place if self._route is None else self._route.last_reached
 
     def get_state(self) -> list[Any]:
         """See `botyard.controllers.base.Controller`."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from botyard.extras import EXTRAS, lacking
 from botyard.learning.catalog import TASKS
 
 if TYPE_CHECKING:
@@ -67,7 +68,12 @@ def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
         import importlib
 
-        value = getattr(importlib.import_module(f"botyard.learning.{_MODULE_OF[name]}"), name)
+        try:
+            value = getattr(importlib.import_module(f"botyard.learning.{_MODULE_OF[name]}"), name)
+        except ModuleNotFoundError as error:
+            if error.name not in EXTRAS["learning"].modules:
+                raise
+            raise ModuleNotFoundError(lacking(f"botyard.learning.{name}", "learning"), name=error.name) from None
         globals()[name] = value
         return value
     raise AttributeError(f"module 'botyard.learning' has no attribute '{name}'")

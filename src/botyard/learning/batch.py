@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import cycle
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ class TaskBatch:
         self.task = task
         self.worlds: Worlds = Worlds(
             task.scenes,
-            list(task.robots),
+            task.robots,
             n,
             seeds=row_of_seeds(seed, n),
             step=task.step,
@@ -46,7 +47,7 @@ class TaskBatch:
         low, high = task.action_bounds(self.worlds)
         self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         self._bounds = self.action_space.low, self.action_space.high
-        self._copy = copy
+        self._copy = arguments.flag(copy, "copy")
         sets = 1 if copy else 2
         self._sets = cycle([self._arrays(n) for _ in range(sets)])
         self._first = cycle([np.zeros((n, *self.observation_space.shape), np.float32) for _ in range(sets)])
@@ -56,6 +57,26 @@ class TaskBatch:
     def _arrays(self, n: int) -> tuple[F4, NDArray[np.float64], B1, B1]:
         shape = self.observation_space.shape
         return np.zeros((n, *shape), np.float32), np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+
+    def ask(self, method: Callable[..., object], *arrays: NDArray[Any]) -> None:
+        """Let the task write into arrays. ArgumentError: it returns something instead."""
+        found = method(self.worlds, *arrays)
+        if found is not None:
+            raise ArgumentError(
+                f"{type(self.task).__name__}.{method.__name__}: expected that it writes into the arrays that it is given and returns None, "
+                f"found {arguments.found(found)}"
+            )
+
+    def infos(self) -> dict[str, NDArray[Any]]:
+        """What the task tells of each world. ArgumentError: it has not a row for each."""
+        infos, n = self.task.info(self.worlds), len(self.worlds)
+        for name, values in infos.items():
+            if not isinstance(values, np.ndarray) or values.ndim == 0 or len(values) != n:
+                raise ArgumentError(
+                    f'{type(self.task).__name__}.info: "{name}": expected an array with a row for each of {n} worlds, '
+                    f"found {arguments.found(values)}"
+                )
+        return infos
 
     def next_set(self) -> tuple[F4, NDArray[np.float64], B1, B1]:
         """Arrays of a step, for observations, rewards, terminations and truncations."""

@@ -68,7 +68,7 @@ class Setup(NamedTuple):
     truth : Worlds
         The worlds themselves, which a robot would not know. Policies that look at them are compared with others of that kind only.
     goals : (n, 2) float64
-        Goals in the frame of the world, m: truth, too.
+        Goals in the frame of the world, m: truth, too. Read-only.
     """
 
     worlds: int
@@ -190,7 +190,7 @@ class _Trial:
         outcomes, times = np.full(n, "timeout", dtype="U9"), np.zeros(n)
         while active.any():
             task.observe(w, observed)
-            task.act(w, np.clip(self._checked(driver.act(observed.copy())), -1.0, 1.0))
+            task.act(w, np.clip(self._checked(driver.act(observed.copy()), active), -1.0, 1.0))
             place, turn = w.pose[:, 0, :2].copy(), w.vel[:, 0, 2].copy()
             w.step(mask=active)
             task.reward(w, rewards)
@@ -214,15 +214,17 @@ class _Trial:
         ]
 
     def _setup(self) -> Setup:
-        spec = self._task.robots[0]
+        spec, goals = self._task.robots[0], self._task.goals.view()
+        goals.flags.writeable = False
         laser, speed = spec.lasers[0], spec.limits.max_speed
         angles = np.array([-0.5 * laser.fov + laser.increment * k for k in range(laser.samples)])
         return Setup(
             len(self._w), angles, laser.range_max, Navigate.FAR_M, speed.x, speed.a, self._radius, self._w.dt, self._w,
-            self._task.goals,
+            goals,
         )  # fmt: skip
 
-    def _checked(self, actions: Any) -> F8:
+    def _checked(self, actions: Any, active: NDArray[np.bool_]) -> F8:
+        """Actions; 0 where the episode has ended."""
         wanted = (len(self._w), 2)
         try:
             found = np.asarray(actions)
@@ -230,9 +232,9 @@ class _Trial:
             found = None
         if found is None or found.shape != wanted or found.dtype.kind not in "fiu":
             raise ArgumentError(f"act: expected an array of numbers, {wanted}, found {arguments.found(actions)}")
-        if not np.isfinite(found).all():
+        if not np.isfinite(found[active]).all():
             raise ArgumentError("act: expected finite numbers")
-        return found.astype(np.float64)
+        return np.where(active[:, None], found, 0.0).astype(np.float64)
 
     def _measure(self, active: NDArray[np.bool_], place: F8, turn: F8) -> None:
         """Add what has happened in a step."""

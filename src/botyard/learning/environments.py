@@ -115,7 +115,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
                 batch.begin(some, None if own is None else own[some])
         self._ended[chosen] = False
         observed = batch.next_first()
-        self.task.observe(self.worlds, observed)
+        batch.ask(self.task.observe, observed)
         return batch.given(observed)[0], self._infos()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -130,14 +130,14 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         else:
             begun = None
             worlds.step()
-        task.reward(worlds, rewards)
-        task.done(worlds, terminated, truncated)
+        batch.ask(task.reward, rewards)
+        batch.ask(task.done, terminated, truncated)
         if begun is not None:
             rewards[begun] = 0.0
             terminated[begun] = truncated[begun] = False
         infos = self._infos()
         self._ended = terminated | truncated
-        task.observe(worlds, observed)
+        batch.ask(task.observe, observed)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
             infos |= {
                 "final_obs": observed.copy(), "_final_obs": self._ended.copy(),
@@ -145,14 +145,14 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
             }  # fmt: skip
             batch.begin(np.flatnonzero(self._ended))
             infos |= self._infos()
-            task.observe(worlds, observed)
+            batch.ask(task.observe, observed)
         given = batch.given(observed, rewards, terminated, truncated)
         return given[0], given[1], given[2], given[3], infos
 
     def _infos(self) -> dict[str, Any]:
         """What the task tells, in the form of Gymnasium: each value with a mask of the worlds that have it."""
         infos: dict[str, Any] = {}
-        for name, values in self.task.info(self.worlds).items():
+        for name, values in self._batch.infos().items():
             infos[name], infos[f"_{name}"] = self._batch.given(values)[0], np.ones(self.num_envs, np.bool_)
         return infos
 
@@ -204,7 +204,7 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
         batch = self._batch
         batch.begin(batch.everyone, None if seed is None else row_of_seeds(seed, 1))
         observed = batch.next_first()
-        self.task.observe(self.worlds, observed)
+        batch.ask(self.task.observe, observed)
         return observed[0].copy(), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -213,13 +213,13 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
         observed, rewards, terminated, truncated = batch.next_set()
         batch.act(as_actions(action)[None])
         worlds.step()
-        task.reward(worlds, rewards)
-        task.done(worlds, terminated, truncated)
-        task.observe(worlds, observed)
+        batch.ask(task.reward, rewards)
+        batch.ask(task.done, terminated, truncated)
+        batch.ask(task.observe, observed)
         return observed[0].copy(), float(rewards[0]), bool(terminated[0]), bool(truncated[0]), self._info()
 
     def _info(self) -> dict[str, Any]:
-        return {name: values[0] for name, values in self.task.info(self.worlds).items()}
+        return {name: values[0] for name, values in self._batch.infos().items()}
 
     def render(self) -> Any:
         """A picture of the world, (height, width, 3); None without a mode."""

@@ -106,8 +106,8 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         self._batch.act(self._stacked(actions))
         worlds.step()
         observed, rewards, terminated, truncated = self._batch.next_set()
-        team.reward(worlds, rewards)
-        team.done(worlds, terminated, truncated)
+        self._batch.ask(team.reward, rewards)
+        self._batch.ask(team.done, terminated, truncated)
         if terminated[0] or truncated[0]:
             self.agents = []
         return (
@@ -129,7 +129,7 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         return stacked
 
     def _observations(self, observed: F4) -> dict[str, Any]:
-        self._team.observe(self.worlds, observed)
+        self._batch.ask(self._team.observe, observed)
         return {name: observed[0, k].copy() for k, name in enumerate(self.possible_agents)}
 
     def _infos(self) -> dict[str, dict[str, Any]]:

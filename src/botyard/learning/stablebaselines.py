@@ -112,7 +112,13 @@ class VecEnvMethods:
 @cache
 def _class() -> type[Any]:
     """The class, which stable-baselines3 has to be there for."""
-    from stable_baselines3.common.vec_env import VecEnv
+    try:
+        from stable_baselines3.common.vec_env import VecEnv
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"stable_baselines needs stable-baselines3 and what it brings ({error.name} is missing): pip install stable-baselines3",
+            name=error.name,
+        ) from None
 
     class StableBaselines(VecEnvMethods, VecEnv):  # type: ignore[misc] # it has no stubs
         """Many worlds as a `VecEnv`."""
@@ -151,6 +157,7 @@ def stable_baselines(
     ImportError
         stable-baselines3 is not installed.
     """
+    made = _class()  # first: worlds take a while to make
     envs = VectorEnvironment(
         task,
         num_envs,
@@ -159,7 +166,7 @@ def stable_baselines(
         render_mode=render_mode,
         **options,
     )
-    return _class()(envs)
+    return made(envs)
 
 
 __all__ = ["VecEnvMethods", "stable_baselines"]
