@@ -12,6 +12,7 @@ import pytest
 import yaml
 from PIL import Image
 
+from botyard.app.kinds import named_values
 from botyard.cli.scenario import EXAMPLE
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import ArgumentError
@@ -427,3 +428,37 @@ def test_packets_are_recorded_and_shown(tmp_path: Path, capsys: pytest.CaptureFi
     assert (code, "bad.jsonl:1: not a line of a recording" in err) == (252, True)
     code, _, err = call("-m", "office", *FAST, str(port), "--record-packets", "none/x", capsys=capsys)
     assert (code, "--record-packets: cannot write" in err) == (255, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--controller", "purepursuit"], 'expected the option "points", found none'),
+        (
+            ["--controller", "purepursuit", "--controller-option", "points"],
+            "expected NAME=VALUE, such as speed=0.4, found",
+        ),
+        (["--controller", "wander", "--controller-option", "sped=1"], 'no option "sped"'),
+        (["--controller-option", "speed=1"], "--controller-option: expected --controller with it"),
+    ],
+)
+def test_wrong_options_of_a_controller_are_told(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, err = call("--nomap", "-r", "p3dx", *options, *FAST, str(free_port()), capsys=capsys)
+    assert status != 0 and words in err
+
+
+def test_options_of_a_controller_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Numbers, lists and words: the robot drives to the last point, and stays there."""
+    options = ["points=[[0,0],[1,0]]", "order=once", "speed=0.4"]
+    sim = Simulation()
+    robot = sim.add_robot("p3dx")
+    robot.set_controller("purepursuit", **named_values(options))
+    sim.run(20.0)
+    assert abs(robot.truth.x - 1.0) < 0.4
+    given = [word for option in options for word in ("--controller-option", option)]
+    status, _, err = call(
+        "--nomap", "-r", "p3dx", "--controller", "purepursuit", *given, *FAST, str(free_port()), capsys=capsys
+    )
+    assert status == 0, err

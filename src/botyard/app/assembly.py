@@ -14,6 +14,7 @@ from typing import Any
 from botyard.app.builtin import default_step
 from botyard.app.compose import Parts, compose
 from botyard.app.interfaces import begin_interfaces
+from botyard.app.kinds import named_values
 from botyard.app.options import RobotChoice, RunOptions
 from botyard.app.served import Run
 from botyard.errors import CommandLineError
@@ -47,7 +48,7 @@ def assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable
         port=o.port,
         patient=o.compat == "amrisim",
         equip=lambda spec: _with_battery(spec, o.simulate_batteries),
-        program=Program(name=o.controller) if o.controller else None,
+        program=Program(name=o.controller, options=named_values(o.controller_option)) if o.controller else None,
         read_only=o.read_only,
         allow_exit=o.allow_client_exit,
         folders=_map_folders(sim, o),

@@ -59,6 +59,8 @@ def check_options(o: RunOptions) -> None:
 
         for text in o.interface:
             parse_choice(text)
+    if o.controller_option and not o.controller:
+        raise CommandLineError("--controller-option: expected --controller with it, which it is an option of")
     if o.controller and not is_code(o.controller):  # code is imported later, and refused then
         from botyard.controllers.registry import find_controller
 

@@ -6,9 +6,10 @@ Files and the command line use the units of the option (ms, mm, degrees): `Kind.
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -242,6 +243,31 @@ class StartText(Kind):
     def read(self, value: object) -> Pose | str:
         """As on the command line: mm, mm, degrees."""
         return parse_start(Text().read(value))
+
+
+class OptionText(Kind):
+    """An option of a controller."""
+
+    python = '"NAME=VALUE"'
+
+    def of(self, value: object, what: str) -> str:
+        """The text, if it has a name."""
+        text = Text().of(value, what)
+        if not text.partition("=")[0].strip().isidentifier() or "=" not in text:
+            raise ArgumentError(f"{what}: expected NAME=VALUE, such as speed=0.4, found {arguments.found(text)}")
+        return text
+
+
+def named_values(texts: Iterable[str]) -> dict[str, Any]:
+    """The values of texts NAME=VALUE by their names: numbers, lists and so on as in JSON; all else is text."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            found[name.strip()] = json.loads(value)
+        except (ValueError, RecursionError):
+            found[name.strip()] = value
+    return found
 
 
 class LimitText(Kind):

@@ -16,6 +16,7 @@ from botyard.app.kinds import (
     Kind,
     LimitText,
     OneOf,
+    OptionText,
     Port,
     Real,
     RobotChoice,
@@ -263,6 +264,10 @@ class RunOptions:
     controller: str | None = option(
         ROBOTS, "--controller", world=True, serve=True, metavar="NAME",
         help="Drive robots that no client commands: wander, walk, follow, orca, socialforce, dwa, vfh, or module:name or file.py:name.",
+    )
+    controller_option: tuple[str, ...] = option(
+        ROBOTS, "--controller-option", kind=OptionText(), many=True, world=False, serve=True, metavar="NAME=VALUE",
+        help="An option of that controller: speed=0.4, order=once, points=[[0,0],[4,0]].",
     )
     allow_code: bool = option(
         ROBOTS, "--allow-code", kind=Flag(), world=False, serve=False, instead="Simulation.load",

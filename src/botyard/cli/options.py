@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from botyard.app.kinds import RobotChoice, parse_robot, parse_start
+from botyard.app.kinds import OptionText, RobotChoice, parse_robot, parse_start
 from botyard.app.options import MAX_READ_HELP
 from botyard.arguments import MAX_SEED, MIN_SEED
 from botyard.errors import CommandLineError
@@ -26,6 +26,19 @@ class LimitParam(click.ParamType[str]):
         except CommandLineError as error:
             self.fail(str(error).removeprefix(f"{OPTION}: "), param, ctx)
         return str(value)
+
+
+class NamedValueParam(click.ParamType[str]):
+    """``NAME=VALUE`` of an option of a controller."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Look whether it has a name."""
+        try:
+            return str(OptionText().read(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 max_read_option: Final = click.option(

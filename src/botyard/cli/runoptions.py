@@ -11,9 +11,9 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from botyard.app.kinds import Flag, Kind, LimitText, OneOf, Real, RobotText, StartText, Whole
+from botyard.app.kinds import Flag, Kind, LimitText, OneOf, OptionText, Real, RobotText, StartText, Whole
 from botyard.app.options import OPTIONS, SECTIONS, Option, RobotChoice, RunOptions
-from botyard.cli.options import LimitParam, RobotParam, StartParam
+from botyard.cli.options import LimitParam, NamedValueParam, RobotParam, StartParam
 from botyard.geometry import Pose
 from botyard.names import shown
 from botyard.units import deg, mm
@@ -87,6 +87,7 @@ def _type(kind: Kind) -> click.ParamType[Any]:
         RobotText: RobotParam(),
         StartText: StartParam(),
         LimitText: LimitParam(),
+        OptionText: NamedValueParam(),
     }
     return own.get(type(kind), click.STRING)
 
