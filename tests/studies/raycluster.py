@@ -31,9 +31,12 @@ def token_env() -> dict[str, str]:
 def main() -> None:
     assert os.environ.get("RAY_AUTH_MODE") == "token", "everybody could run code here"
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    folder = tempfile.mkdtemp(prefix="ray-")  # a short path: there are sockets in it
+    # it notes the address of the cluster in a folder of the computer, which it expects to be there: here one of its own
+    os.environ["RAY_TMPDIR"] = folder
+    os.mkdir(os.path.join(folder, "ray"))
     from ray.cluster_utils import Cluster
 
-    folder = tempfile.mkdtemp(prefix="ray-")  # a short path: there are sockets in it
     node = {"num_cpus": int(sys.argv[1]), "object_store_memory": STORE_BYTES, "node_ip_address": ADDRESS}
     head = {**node, "include_dashboard": False, "temp_dir": folder, "_system_config": HEARTBEATS}
     cluster = Cluster(initialize_head=True, head_node_args=head)
