@@ -199,6 +199,21 @@ def pose(value: object, what: str = "pose") -> Pose:
     return Pose(*triple(values, f"{what}: x", f"{what}: y", f"{what}: th"))
 
 
+def place(value: object, what: str) -> Pose:
+    """Two finite numbers x, y (m), or three with th (rad), as a pose; a Pose, a tuple, a list or an array.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else.
+    """
+    ordered = isinstance(value, (tuple, list)) or (_is_numpys(value, "ndarray") and value.ndim == 1)  # type: ignore[attr-defined]
+    values = tuple(value) if ordered else ()  # type: ignore[arg-type]
+    if len(values) not in (2, 3):
+        raise ArgumentError(f"{what}: expected two or three numbers x (m), y (m), th (rad), found {found(value)}")
+    return pose((*values, 0.0)[:3], what)
+
+
 def triple(values: tuple[object, object, object], *what: str) -> tuple[float, float, float]:
     """Three finite numbers with the names `what`.
 
@@ -313,6 +328,6 @@ def unknown(name: object, known: Iterable[str], what: str = "robot or box") -> U
 
 
 __all__ = [
-    "Rows", "array", "flag", "found", "function", "instance", "number", "numbers", "one_of", "path", "pose", "poses", "several", "triple",
-    "unknown", "whole",
+    "Rows", "array", "flag", "found", "function", "instance", "number", "numbers", "one_of", "path", "place", "pose", "poses", "several",
+    "triple", "unknown", "whole",
 ]  # fmt: skip

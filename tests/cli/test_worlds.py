@@ -250,7 +250,12 @@ def test_convert_a_picture_to_points_or_lines(capsys: pytest.CaptureFixture[str]
     assert len(armap.read("c.map").points) == dark.size - dark.sum()
     call("convert", "plan.png", "d.yaml", "--resolution", "0.05", capsys=capsys)
     with Image.open("d.pgm") as image:
-        assert ((np.asarray(image)[::-1] == 0) == dark[3:]).all()
+        assert ((np.asarray(image)[::-1] == 0) == dark).all()
+    Path("d.yaml").rename("e.yaml")
+    Path("e.yaml").write_text(Path("e.yaml").read_text().replace("[0.0, 0.0, 0.0]", "[-1.3, 0.7, 0.0]"))
+    call("convert", "e.yaml", "f.yaml", "--cell", "0.05", capsys=capsys)
+    assert Path("f.pgm").read_bytes() == Path("d.pgm").read_bytes()
+    assert Path("f.yaml").read_text().replace("f.pgm", "d.pgm") == Path("e.yaml").read_text()
 
 
 def test_convert_keeps_all_of_an_armap(capsys: pytest.CaptureFixture[str]) -> None:

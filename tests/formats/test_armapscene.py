@@ -22,7 +22,7 @@ from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject, Returns, disc
 from botyard.model.raster import rasterise
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
-from botyard.model.tracing import mask_to_segments, squares_to_segments
+from botyard.model.tracing import squares_to_segments, trace
 
 
 def again(scene: Scene) -> Scene:
@@ -194,15 +194,9 @@ def test_what_is_written_as_something_near_it() -> None:
 def test_what_was_traced_from_a_raster_gives_that_raster(
     solid: np.ndarray, resolution: float, x: float, y: float
 ) -> None:
-    if not solid.any():
-        with pytest.raises(WorldError, match="empty"):
-            rasterise(Scene(), resolution)
-        return
-    scene = Scene(segments=mask_to_segments(solid) * resolution + [x, y, x, y])
-    raster = rasterise(scene, resolution)
-    rows, columns = np.flatnonzero(solid.any(axis=1)), np.flatnonzero(solid.any(axis=0))
-    assert (raster.solid == solid[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]).all()
-    assert (raster.x, raster.y) == pytest.approx((x + columns[0] * resolution, y + rows[0] * resolution), abs=1e-6)
+    segments, traced = trace(solid, resolution, Pose(x, y, 0.0))
+    raster = rasterise(Scene(segments=segments, traced=traced), resolution)
+    assert np.array_equal(raster.solid, solid) and (raster.x, raster.y) == (x, y)
 
 
 def test_points_fill_their_cells() -> None:
@@ -244,6 +238,10 @@ def test_a_ros_map_written_and_read_is_the_same(tmp_path: Path) -> None:
     raster = rasterise(scene, 0.05)
     assert (raster.solid == solid).all()
     assert (raster.x, raster.y) == pytest.approx((-1.0, 2.5))
+    (tmp_path / "w.yaml").write_text("botyard: 1\nmap: m.yaml\nwalls:\n- line: [[-0.9, 2.6], [0.9, 2.6]]\n")
+    raster = rasterise(load_scene(tmp_path / "w.yaml"), 0.05)
+    others = np.delete(raster.solid, 2, axis=0)
+    assert (others == np.delete(solid, 2, axis=0)).all() and raster.solid[2, 2:38].all(), "in a scenario, with a wall"
     m = rosmap.parse((tmp_path / "m.yaml").read_text())
     assert rosmap.parse(rosmap.dumps(m)) == m
 

@@ -197,7 +197,7 @@ def test_what_a_process_sends_that_was_taken_over_is_no_world() -> None:
     for name, value in (
         ("segments", np.ones((2, 3))), ("segments", np.ones(8)), ("segments", np.full((2, 4), np.nan)),
         ("points", np.full((1, 2), np.inf)), ("resolution", 0.0), ("resolution", float("nan")), ("name", 5), ("start", "here"),
-        ("special_walls", (SpecialWalls(first=0, last=3, returns=Returns()),)),
+        ("special_walls", (SpecialWalls(first=0, last=3, returns=Returns()),)), ("traced", "cells"), ("boxes", ("a",)),
     ):  # fmt: skip
         with pytest.raises((DamagedMessage, BotyardError)):
             told(scene(name, value))

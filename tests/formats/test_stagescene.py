@@ -56,7 +56,10 @@ def test_traced_bitmaps_are_the_image_cell_by_cell(tmp_path: Path) -> None:
     dark = rng.random((40, 50)) < 0.3
     Image.fromarray(np.where(dark, 0, 255).astype(np.uint8)).save(tmp_path / "p.png")
     (tmp_path / "a.world").write_text(FLOORPLAN + 'floorplan ( bitmap "p.png" size [50 40 1] pose [25 20 0 0] )')
-    segments = load_world(tmp_path / "a.world").scene.segments
+    scene = load_world(tmp_path / "a.world").scene
+    raster = scene.to_array(1.0)
+    assert np.array_equal(raster.solid, dark[::-1]) and (raster.x, raster.y) == (0.0, 0.0)
+    segments = scene.segments
     upright = segments[segments[:, 0] == segments[:, 2]]
     inside = np.zeros((40, 50), bool)
     for row in range(40):
@@ -65,6 +68,22 @@ def test_traced_bitmaps_are_the_image_cell_by_cell(tmp_path: Path) -> None:
         for a, b in zip(crossed[::2], crossed[1::2], strict=True):
             inside[row, round(a) : round(b)] = True
     assert (inside[::-1] == dark).all()
+
+
+def test_what_is_dark_in_a_picture_is_solid_and_a_boundary_is_not(tmp_path: Path) -> None:
+    """Pixels of any shape, turned, behind other walls; of walls that nobody notices nothing is solid."""
+    picture(tmp_path / "plan.png", ["....", ".##.", "...."])
+    (tmp_path / "a.world").write_text(
+        FLOORPLAN
+        + 'floorplan ( bitmap "plan.png" size [8 3 1] pose [0 20 0 0] obstacle_return 0 laser_return 0 ranger_return -1 )'
+        + 'floorplan ( bitmap "plan.png" size [8 3 1] pose [10 20 0 90] boundary 1 )'
+    )
+    raster = load_world(tmp_path / "a.world").scene.to_array(0.5)
+    rows, columns = np.nonzero(raster.solid)
+    there = {(raster.x + x / 2, raster.y + y / 2) for x, y in zip(columns.tolist(), rows.tolist(), strict=True)}
+    block = {(9.5 + x / 2, 18.0 + y / 2) for x in range(2) for y in range(8)}
+    assert block <= there and min(x for x, _ in there) == 8.5
+    assert not {(x, y) for x, y in there if 9.0 <= x < 11.0 and 16.5 <= y < 23.5} - block
 
 
 def test_visibility_of_walls() -> None:

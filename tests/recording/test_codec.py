@@ -32,6 +32,7 @@ from botyard.model.objects import ActuatorSpec, Described, JointSpec, RaySensorS
 from botyard.model.obstacles import BoxObject, Returns, Visible
 from botyard.model.robot import Axes
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
+from botyard.model.tracing import TracedCells
 from botyard.recording import wire
 from botyard.recording.codec import (
     Setup,
@@ -81,7 +82,9 @@ tables = st.integers(0, 4).flatmap(
 )
 scenes = st.builds(
     lambda walls, **others: Scene(
-        segments=walls, special_walls=(SpecialWalls(first=0, last=len(walls), returns=Returns(laser=2)),), points=walls[:, :2], **others
+        segments=walls, special_walls=(SpecialWalls(first=0, last=len(walls), returns=Returns(laser=2)),), points=walls[:, :2],
+        traced=(TracedCells(first=0, last=len(walls), rows=3, columns=len(walls), width=0.1, height=0.2, origin=Pose(1.0, 2.0, 0.5)),),
+        **others,
     ),
     tables, name=names, source=names, map_file=names, resolution=st.floats(1e-3, 10.0) | st.integers(1, 9),
     boxes=st.lists(boxes, max_size=2).map(tuple),

@@ -12,6 +12,7 @@ import pytest
 from botyard.interfaces.ros import mapcells
 from botyard.interfaces.ros.mapcells import CELL_SIZE, MapCells
 from botyard.model import raster
+from botyard.model.mapbuilder import MapBuilder
 from botyard.model.raster import rasterise
 from botyard.model.rasterjob import RasterAnswer
 from botyard.model.scene import Scene
@@ -64,6 +65,15 @@ def test_small_maps_are_there_at_once() -> None:
     assert empty is not None
     assert empty.solid.size == 0
     assert not host.jobs
+
+
+def test_a_map_without_anything_solid_is_free_and_a_hall_is_not_filled() -> None:
+    _, _, cells = made(Scene.from_array(np.zeros((4, 6), np.bool_), CELL_SIZE, (1.0, 2.0)))
+    found = cells.get()
+    assert found is not None and found.solid.shape == (4, 6) and not found.solid.any() and (found.x, found.y) == (1, 2)
+    _, _, cells = made(MapBuilder().rectangle(0, 0, 2, 1).scene())
+    found = cells.get()
+    assert found is not None and found.solid[0].all() and not found.solid[1:-1, 1:-1].any()
 
 
 def test_large_ones_come_later_and_only_the_present_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
 from botyard.formats.images import read_grey
 from botyard.model.scene import Scene
-from botyard.model.tracing import mask_to_segments
+from botyard.model.tracing import trace
 from botyard.model.world import World
 
 SUFFIXES: Final = (
@@ -51,10 +51,10 @@ def read(source: Source, options: Options) -> World:
     size = options.scale(DEFAULT_PIXEL, source.name, "a pixel")
     solid = solid_pixels(source, options, meter)
     meter.check("extent", max(solid.shape) * size)
-    segments = mask_to_segments(solid, lambda n: meter.add("vertices", 2 * n)) * size
+    segments, traced = trace(solid, size, allow=lambda n: meter.add("vertices", 2 * n))
     if not len(segments):
         options.warn(f"{source.name}: no pixel is solid; is it the light ones (--invert), or another --threshold?")
-    return World(scene=Scene(name=source.stem, source=source.name, segments=segments, resolution=size))
+    return World(scene=Scene(name=source.stem, source=source.name, segments=segments, traced=traced, resolution=size))
 
 
 def read_points(source: Source, options: Options) -> Scene:

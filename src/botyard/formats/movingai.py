@@ -15,7 +15,7 @@ from botyard.errors import MapError
 from botyard.formats.base import Options, Source, Warn
 from botyard.formats.budget import Budget, Meter
 from botyard.model.scene import Scene
-from botyard.model.tracing import mask_to_segments
+from botyard.model.tracing import trace
 from botyard.model.world import World
 from botyard.names import shown
 
@@ -91,8 +91,8 @@ def read(source: Source, options: Options) -> World:
     solid = parse(source.text, source.name, meter, options.warn)
     size = options.scale(DEFAULT_CELL, source.name, "a cell")
     meter.check("extent", max(solid.shape) * size)
-    segments = mask_to_segments(solid, lambda n: meter.add("vertices", 2 * n)) * size
-    return World(scene=Scene(name=source.stem, source=source.name, segments=segments, resolution=size))
+    segments, traced = trace(solid, size, allow=lambda n: meter.add("vertices", 2 * n))
+    return World(scene=Scene(name=source.stem, source=source.name, segments=segments, traced=traced, resolution=size))
 
 
 __all__ = ["DEFAULT_CELL", "fits", "parse", "read"]

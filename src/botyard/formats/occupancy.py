@@ -22,7 +22,7 @@ from botyard.formats.jsonfile import brief, loads
 from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Pose, yaw_of_quaternion
 from botyard.model.scene import Scene
-from botyard.model.tracing import mask_to_segments, place_segments
+from botyard.model.tracing import trace
 from botyard.model.world import World
 from botyard.names import shown
 
@@ -56,9 +56,8 @@ def grid_to_scene(
     """
     meter = Meter(budget, source)
     meter.check("extent", max(cells.shape) * resolution)
-    outlines = mask_to_segments(cells >= OCCUPIED, lambda n: meter.add("vertices", 2 * n))
-    segments = place_segments(outlines * resolution, origin)
-    return Scene(name=name, source=source, segments=segments, resolution=resolution)
+    segments, traced = trace(cells >= OCCUPIED, resolution, origin, lambda n: meter.add("vertices", 2 * n))
+    return Scene(name=name, source=source, segments=segments, traced=traced, resolution=resolution)
 
 
 def _number(value: Any, what: str, path: str, low: float, high: float) -> float:

@@ -47,6 +47,7 @@ from botyard.formats.base import Format, Options, Source, Warn, read_source
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.models import resource_folders, user_folders, user_world_file
 from botyard.geometry import Outline, Pose
+from botyard.model.raster import corners_of
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.world import Settings, World
@@ -165,7 +166,7 @@ def check_world(world: World, meter: Meter) -> None:
     scene = world.scene
     meter.add("vertices", 2 * len(scene.segments) + len(scene.points))
     meter.add("robots", len(world.robots))
-    for lines in (scene.segments.reshape(-1, 2), scene.points):
+    for lines in (scene.segments.reshape(-1, 2), scene.points, corners_of(scene)):
         if len(lines):
             low, high = lines.min(axis=0), lines.max(axis=0)
             for far in (high - low, np.abs(low), np.abs(high)):
@@ -472,10 +473,12 @@ def with_user_things(world: World, options: Options = Options()) -> World:
     scene, extra = world.scene, more.scene
     offset = len(scene.segments)
     special = tuple(replace(w, first=w.first + offset, last=w.last + offset) for w in extra.special_walls)
+    traced = tuple(replace(c, first=c.first + offset, last=c.last + offset) for c in extra.traced)
     together = replace(
         scene,
         segments=np.concatenate([scene.segments, extra.segments]),
         special_walls=(*scene.special_walls, *special),
+        traced=(*scene.traced, *traced),
         boxes=(*scene.boxes, *extra.boxes),
         areas=(*scene.areas, *extra.areas),
         view=scene.view or extra.view,

@@ -25,7 +25,7 @@ from botyard.formats.images import read_grey
 from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Pose
 from botyard.model.scene import Scene
-from botyard.model.tracing import mask_to_segments, place_segments
+from botyard.model.tracing import trace
 from botyard.model.world import World
 from botyard.names import shown
 from botyard.safefile import MARK, check_replaceable, replacing, write_text
@@ -178,9 +178,10 @@ def to_scene(
     """
     meter = meter or Meter(Budget(), source or name)
     meter.check("extent", max(pixels.shape) * m.resolution)
-    outlines = mask_to_segments(occupied(pixels, m)[::-1], lambda n: meter.add("vertices", 2 * n))
-    segments = place_segments(outlines * m.resolution, Pose(*m.origin))
-    return Scene(name=name, source=source, segments=segments, resolution=m.resolution)
+    segments, traced = trace(
+        occupied(pixels, m)[::-1], m.resolution, Pose(*m.origin), lambda n: meter.add("vertices", 2 * n)
+    )
+    return Scene(name=name, source=source, segments=segments, traced=traced, resolution=m.resolution)
 
 
 def fits(source: Source) -> bool:

@@ -438,7 +438,7 @@ def _with_own_map(scene: Scene, path: Path) -> tuple[Scene, str | None, Scene]:
         for w in scene.special_walls
         if w.last > w.first
     ]
-    sorted_scene = replace(scene, segments=scene.segments[order], special_walls=tuple(special))
+    sorted_scene = replace(scene, segments=scene.segments[order], special_walls=tuple(special), traced=())
     base = Scene(segments=scene.segments[ordinary], points=scene.points, resolution=scene.resolution)
     target = _free_map(path)
     armap.write(from_scene(base)[0], target)

@@ -24,7 +24,7 @@ from botyard.geometry import Outline, Pose, compose, transform_point
 from botyard.model.obstacles import BoxObject, Returns, Visible, rectangle
 from botyard.model.robot import Drive
 from botyard.model.scene import Area, Scene, SpecialWalls
-from botyard.model.tracing import closed, place_segments
+from botyard.model.tracing import TracedCells, closed, place_segments
 from botyard.model.world import PlacedRobot, Program, Settings, World
 from botyard.names import check_name
 
@@ -52,6 +52,7 @@ class _Walls:
 
     segments: list[NDArray[np.float64]] = field(default_factory=list)
     special: list[SpecialWalls] = field(default_factory=list)
+    traced: list[TracedCells] = field(default_factory=list)
     count: int = 0
 
     def add(self, segments: NDArray[np.float64], seen: Returns) -> None:
@@ -59,6 +60,17 @@ class _Walls:
         self.segments.append(segments)
         if seen.mask != Visible.ALL or seen.laser != 1:
             self.special.append(SpecialWalls(first=first, last=self.count, returns=seen))
+
+    def trace(self, count: int, shape: tuple[int, ...], size: tuple[float, float], at: Pose) -> None:
+        """The next `count` walls outline the dark pixels of a picture of this shape (rows, columns) and size, m, around a pose."""
+        (rows, columns), (length, width) = shape, size
+        corner = compose(at, Pose(-length / 2.0, -width / 2.0, 0.0))
+        self.traced.append(
+            TracedCells(
+                first=self.count, last=self.count + count, rows=rows, columns=columns,
+                width=length / columns, height=width / rows, origin=corner,
+            )
+        )  # fmt: skip
 
     def merged(self) -> NDArray[np.float64]:
         return np.concatenate(self.segments) if self.segments else np.zeros((0, 4))
@@ -103,6 +115,7 @@ class _Reader:
             source=str(self._path),
             segments=self._walls.merged(),
             special_walls=tuple(self._walls.special),
+            traced=tuple(self._walls.traced),
             boxes=tuple(self._objects),
             areas=tuple(self._areas),
             start=start,
@@ -254,9 +267,15 @@ class _Reader:
     def _fixed(self, links: list[Entity], props: dict[str, Property], at: Pose, depth: int) -> None:
         """Walls: the outlines of a bitmap's dark pixels, or of polygons, and a frame if one is wanted."""
         shape, seen = self._library.shape(links), returns(_BASE, props, self._library.dialect)
+        length, width = shape.size
+        frame = compose(at, shape.origin)
         found = []
         if shape.bitmap is not None:
             found.append(self._library.pictures.outlines(shape.bitmap))
+            if length > 0.0 and width > 0.0:
+                self._walls.trace(
+                    len(found[0]), self._library.pictures.dark_pixels(shape.bitmap).shape, shape.size, frame
+                )
         elif not shape.boundary or shape.polygons:
             unit = _of_unit_size(shape)
             found += [closed(outline) for outline in unit.outlines(self._library.pictures)]
@@ -268,8 +287,6 @@ class _Reader:
                 f"walls without obstacle_return {where.path}:{where.line}", where,
                 f"obstacle_return 0: robots see {links[-1].type_name} and drive through it",
             )  # fmt: skip
-        length, width = shape.size
-        frame = compose(at, shape.origin)
         self._walls.add(place_segments(np.concatenate(found) * (length, width, length, width), frame), seen)
         for child, chain in self._carried(links):
             self._model(chain, child, compose(at, self._pose(chain)), depth + 1)

@@ -14,7 +14,7 @@ from botyard.extensions import extension
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.raster import Raster, rasterise
-from botyard.model.tracing import mask_to_segments, place_segments
+from botyard.model.tracing import TracedCells, trace
 
 Float2D = NDArray[np.float64]
 MAX_EXTENT_M = 100_000.0
@@ -108,6 +108,9 @@ class Scene:
         Walls as x1, y1, x2, y2, m.
     special_walls : tuple of SpecialWalls
         Those of `segments` that are not ordinary.
+    traced : tuple of TracedCells
+        Which of `segments` are outlines of solid cells, of which raster: `from_array` and the readers of images and grids say so. Their
+        inside is solid, that of other closed walls is a hall. Rows that do not outline these cells (any more) count as other walls.
     points : (m, 2) float64 array
         Scan points, m; each fills the square [x, x + resolution) × [y, y + resolution) (decisions, "Comparing").
     resolution : float
@@ -131,6 +134,7 @@ class Scene:
     map_file: str = ""
     segments: Float2D = field(default_factory=lambda: _empty(4))
     special_walls: tuple[SpecialWalls, ...] = ()
+    traced: tuple[TracedCells, ...] = ()
     points: Float2D = field(default_factory=lambda: _empty(2))
     resolution: float = 0.02
     boxes: tuple[BoxObject, ...] = ()
@@ -154,7 +158,7 @@ class Scene:
     def from_array(
         cls, solid: ArrayLike, resolution: float, origin: Pose | tuple[float, ...] = (0.0, 0.0), *, name: str = "array"
     ) -> Scene:
-        """A scene whose walls are the outlines of an array's solid cells.
+        """A scene whose walls are the outlines of an array's solid cells; `to_array` gives the array again.
 
         Parameters
         ----------
@@ -170,8 +174,8 @@ class Scene:
         Raises
         ------
         ArgumentError
-            The array is not two-dimensional or not of bool, the resolution is not positive, the origin is not finite, or walls would be
-            farther than `MAX_EXTENT_M` from the origin.
+            The array is not two-dimensional or not of bool, the resolution is not positive, the origin is not two or three finite
+            numbers, the name is no str, or cells would be farther than `MAX_EXTENT_M` from the origin of the world.
         """
         try:
             cells = np.asarray(solid)
@@ -185,24 +189,39 @@ class Scene:
                 f"solid: expected a two-dimensional array of bool, found {cells.dtype} {cells.shape}{hint}"
             )
         resolution = arguments.number(resolution, "resolution", low=0.0, above=True, unit="m")
-        x, y, *th = origin
-        corner = arguments.pose((x, y, *(th or [0.0])))
-        segments = place_segments(mask_to_segments(cells) * resolution, corner)
-        check_extent(segments, "solid")
-        return cls(name=name, segments=segments, resolution=resolution)
+        corner = arguments.place(origin, "origin")
+        arguments.instance(name, "name", str)
+        segments, traced = trace(cells, resolution, corner)
+        check_extent(traced[0].corners, "solid")
+        return cls(name=name, segments=segments, traced=traced, resolution=resolution)
 
     def to_array(self, resolution: float, *, filled: bool = True) -> Raster:
         """The cells that walls and points occupy, as `Raster`: ``solid`` (rows, columns) bool, ``x``, ``y`` and ``resolution``, m.
 
-        Row 0 is the lowest. Outlines of cells of this resolution, as `from_array` makes them, give those cells again, filled; of other
-        maps, and with `filled=False` of all, the cells that walls cross. Movable objects are left out.
+        Row 0 is the lowest. A cell is occupied
+
+        - if a wall crosses it that stops robots or that lasers see, or a point's square does;
+        - with `filled`, also if its middle is in a solid cell of what the map was traced from (`traced`): by `from_array`, or by a reader
+          of images, ROS maps and other grids. The inside of other closed walls, of halls and of blocks made of lines, is free.
+
+        What was traced comes back as it was, free margins too, if it is all of the map and the resolution is that of its cells: then
+        cells have the borders that those have, and outlines between them cross none. With a whole part of that resolution each cell
+        becomes several. Else borders are multiples of the resolution. The array covers all walls, points and traced rasters.
+        Movable objects are left out. Files of lines (``.map``) do not say what was traced; scenarios that refer to an image or a grid do.
+
+        Parameters
+        ----------
+        resolution : float
+            Edge of a cell, m.
+        filled : bool
+            False: nothing is filled; borders are multiples of the resolution.
 
         Raises
         ------
         ArgumentError
-            The resolution is not positive.
+            The resolution is not positive, or `filled` is no bool.
         WorldError
-            There are more than 10⁸ cells, or nothing to draw.
+            There are more than 10⁸ cells, or nothing to draw: neither walls nor points, and nothing was traced.
         """
         return rasterise(
             self,

@@ -8,11 +8,13 @@ an edge between two filled squares is not part of the outline, and collinear edg
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botyard.elementary import cosine_sine
+from botyard.errors import ModelError
 from botyard.geometry import Outline, Pose
 
 Float2D = NDArray[np.float64]
@@ -22,6 +24,76 @@ LATTICE_TOLERANCE = 1e-3
 """A point is on the lattice when it is off by less than this part of the resolution."""
 MAX_STEPS = 2**31
 """Extent of the lattice, in steps; points farther apart are not merged, because keys would not fit into 64 bits."""
+
+
+MAX_SIDE = 1e12
+"""Greatest size of a raster, and distance from the origin, m."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedCells:
+    """A raster that walls were traced from: what tells the outline of something solid from the walls of a hall.
+
+    Attributes
+    ----------
+    first, last : int
+        Rows `first` … `last` − 1 of `Scene.segments` are the outlines of its solid cells; as many as there are, also none.
+    rows, columns : int
+        Its size. Cells without outlines around them are free, also those at its border.
+    width, height : float
+        Of a cell, m: along its rows, and across.
+    origin : Pose
+        Lower left corner of cell (0, 0), and direction of the rows; m, rad.
+    """
+
+    first: int
+    last: int
+    rows: int
+    columns: int
+    width: float
+    height: float
+    origin: Pose = Pose()
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first <= self.last or not (0 <= self.rows <= MAX_STEPS and 0 <= self.columns <= MAX_STEPS):
+            raise ModelError(
+                f"traced cells: expected rows of the segments, and a size, found {self.first} … {self.last}, "
+                f"{self.rows} × {self.columns} cells"
+            )
+        sides = self.rows * self.height, self.columns * self.width, *map(abs, self.origin)
+        if not (self.width > 0.0 and self.height > 0.0 and all(side <= MAX_SIDE for side in sides)):  # refuses NaN, too
+            raise ModelError(
+                f"traced cells: expected a size of cells and an origin in m, found {self.width:g} × {self.height:g} at "
+                f"{tuple(self.origin)}"
+            )
+
+    @property
+    def corners(self) -> Float2D:
+        """The corners of the raster, (4, 2), m."""
+        x, y = self.columns * self.width, self.rows * self.height
+        return place_segments(np.array([[0.0, 0.0, x, 0.0], [x, y, 0.0, y]]), self.origin).reshape(4, 2)
+
+
+def trace(
+    solid: NDArray[np.bool_], edge: float, origin: Pose = Pose(), allow: Callable[[int], None] | None = None
+) -> tuple[Float2D, tuple[TracedCells, ...]]:
+    """Outlines of the solid cells of a raster in the world, (k, 4) m, and the mark that says so: `segments` and `traced` of a scene.
+
+    Parameters
+    ----------
+    solid, allow
+        See `mask_to_segments`.
+    edge : float
+        Of a cell, m.
+    origin : Pose
+        Lower left corner of cell (0, 0), and direction of the rows.
+    """
+    segments = place_segments(mask_to_segments(solid, allow or _any_number) * edge, origin)
+    rows, columns = solid.shape
+    cells = TracedCells(
+        first=0, last=len(segments), rows=rows, columns=columns, width=edge, height=edge, origin=Pose(*origin)
+    )
+    return segments, (cells,)
 
 
 def _contains(sorted_keys: Int1D, wanted: Int1D) -> NDArray[np.bool_]:

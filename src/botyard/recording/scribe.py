@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from botyard.engine.commands import SetVelocities
 from botyard.geometry import Twist
 from botyard.model.devices import DeviceSpec
-from botyard.model.raster import extent, rasterise
+from botyard.model.raster import extent, is_drawn, rasterise
 from botyard.model.robot import RobotSpec
 from botyard.model.robotport import BodyColumns, RobotPort
 from botyard.model.rosmessages import SCAN
@@ -359,7 +359,7 @@ class Scribe:
     def map(self, scene: Scene, time_us: int, output: Output) -> None:
         """Write the map as cells."""
         shapes = len(scene.segments) + len(scene.points)
-        if not shapes or shapes > MAX_MAP_SHAPES or not self._selection.has("/map"):
+        if not is_drawn(scene) or shapes > MAX_MAP_SHAPES or not self._selection.has("/map"):
             return
         (width, height), cell = extent(scene), MAP_CELL_M
         while (width / cell + 3.0) * (height / cell + 3.0) > MAX_MAP_CELLS:

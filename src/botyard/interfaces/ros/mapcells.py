@@ -12,7 +12,7 @@ from botyard.control.parts import Host
 from botyard.errors import BotyardError, WorldError
 from botyard.feed import Subject
 from botyard.model import rasterjob
-from botyard.model.raster import Raster, extent, rasterise
+from botyard.model.raster import Raster, extent, is_drawn, rasterise
 from botyard.model.rasterjob import RasterRequest
 from botyard.model.scene import Scene
 from botyard.sim.simulation import Simulation
@@ -134,7 +134,7 @@ def _rasterise(scene: Scene, cell: float, job: Job | None) -> Raster:
     BotyardError, ValueError
         It failed.
     """
-    if not len(scene.segments) + len(scene.points):
+    if not is_drawn(scene):
         return _empty()
     if job is None:
         return rasterise(scene, cell)
