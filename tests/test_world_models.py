@@ -140,9 +140,11 @@ def test_another_model_has_its_own_parameters_and_the_same_keeps_those_that_were
 
 
 def test_free_places_have_room_for_the_models() -> None:
-    """A gap of 0.6 m takes an amigo and no seekur."""
+    """In a hall of 0.6 m there is room for an amigo and not for a seekur."""
     scene = MapBuilder("gap").rectangle(0.0, 0.0, 6.0, 4.0).line((3.0, 0.0), (3.0, 4.0)).scene()
-    narrow = MapBuilder("hall").rectangle(0.0, 0.0, 6.0, 0.6).scene()
+    solid = np.ones((10, 64), np.bool_)
+    solid[2:8, 2:62] = False
+    narrow = botyard.Scene.from_array(solid, 0.1, name="hall")  # what lies around it is not known
     worlds = Worlds([scene, narrow], [["amigo", "seekur"]], 40, seeds=3)
     worlds.reset(map_id=0, model_id=[[k % 2] for k in range(40)], poses="free")
     radius = [worlds._lineups[k].bodies.radius[0] for k in range(2)]

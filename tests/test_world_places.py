@@ -43,10 +43,10 @@ def test_blocks_have_the_cells_that_they_were_made_of(runs: list[tuple[int, int]
 def test_robots_that_need_the_same_room_share_blocks() -> None:
     sim = botyard.Simulation(ROOMS[1])
     grid = sim.engine.grid
-    spaces = spaces_of(ROOMS[1], grid, [0.3, 0.5, 0.3, 0.7], 0.1, None)
+    spaces = spaces_of(ROOMS[1], grid, [0.3, 0.5, 0.3, 0.7], 0.1, reachable=False)
     assert spaces.blocks[0].tolist() == spaces.blocks[2].tolist() != spaces.blocks[1].tolist()
-    for robot, reach in enumerate((0.3 + 0.1, 0.5 + 0.1, 0.3 + 0.1, 0.7 + 0.1)):
-        cells = free_space(ROOMS[1], grid, reach, None).cells
+    for robot, radius in enumerate((0.3, 0.5, 0.3, 0.7)):
+        cells = free_space(ROOMS[1], grid, radius, 0.1, reachable=False).cells
         assert [cell_of(spaces, robot, number) for number in range(spaces.cells[robot])] == cells.tolist()
 
 

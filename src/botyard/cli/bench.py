@@ -141,8 +141,8 @@ def _summaries(results: Sequence[Result], kinds: Sequence[str]) -> list[dict[str
 
 
 def _numbers(interval: Interval) -> list[float | None]:
-    """Value, low end and high end; None: not known."""
-    return [None if number != number else number for number in interval[:3]]
+    """Value, low end and high end; None: not known. None of these quantities can be less than 0."""
+    return [None if number != number else max(number, 0.0) for number in interval[:3]]
 
 
 def _print(tables: dict[str, dict[str, Any]]) -> None:

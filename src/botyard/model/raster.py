@@ -274,6 +274,8 @@ def _index(local: NDArray[Any], edge: float, first: int, count: int) -> NDArray[
 
 def mark_points(cells: NDArray[np.bool_], scene: Walls, corner: tuple[float, float], edge: float) -> None:
     """Mark the cells of a raster, (rows, columns) from `corner` on, m, whose middles are in squares of scan points."""
+    if not len(scene.points):
+        return
     size = cells.shape[::-1]
     at = (scene.points - corner) / edge - 0.5  # of each square's corner, in cells from the first middle on
     first = np.ceil(np.clip(at - MIDDLE_TOLERANCE, 0, size)).astype(np.int64)

@@ -32,7 +32,7 @@ from botyard.model.scene import Scene, check_extent
 from botyard.names import MAX_NAME, body_name, check_name
 from botyard.sim.bodies import Bodies
 from botyard.sim.doubts import doubtful_map, doubtful_places, to_warnings
-from botyard.sim.freespace import checked_clearance
+from botyard.sim.freespace import AROUND_M, checked_clearance
 from botyard.sim.journal import AddBox, AddRobots, RemoveBox, RemoveRobots, ReplaceScene, Unserve
 from botyard.sim.placement import FreePlaces, on_trial
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_RANGE, MAX_WALL_REACH_M, Probe
@@ -403,7 +403,13 @@ class Population(Bodies, ABC, Generic[R]):
     ) -> F8:
         """Draw `n` poses where robots of a model, as circles, touch nothing, nor each other.
 
-        Drawn from the seed of the simulation and `index`; positions are uniform in free space, and so are headings.
+        Drawn from the seed of the simulation and `index`; positions are uniform in free space, and so are headings. Not free is what
+        is known to be solid: the inside of what was traced from cells (`Scene.traced`), and squares of points. Of other closed walls
+        it is not known.
+
+        Places lie within the bounds of the walls (without walls, of the boxes). Where robots get from there out of the bounds,
+        because the world is open, and where they fit nowhere between walls, places also lie around them, up to 5 m and the clearance
+        away, but not beyond the raster that the map was traced from. An empty world has 20 m × 20 m around the origin.
 
         Parameters
         ----------
@@ -414,7 +420,9 @@ class Population(Bodies, ABC, Generic[R]):
         clearance : float
             Distance of the circles from walls, bodies and each other, m.
         reachable : bool
-            All are in one region of the map: that of its home if that is free, else the largest.
+            All are in one region of the map: robots of the model, as circles, get from each place to every other one, without that
+            clearance. It is the region of the map's home (`scene.start`), if that is free and there is room in it. Else, and of a map
+            without a home, it is the largest one within the bounds of its walls. False: any region, also such as are closed.
         index : int
             Number of the draw: another one gives other poses.
 
@@ -435,10 +443,10 @@ class Population(Bodies, ABC, Generic[R]):
             arguments.whole(index, "index", low=0, high=arguments.MAX_SEED),
         )
         clearance = checked_clearance(clearance)
-        begin = (self.home.x, self.home.y) if arguments.flag(reachable, "reachable") else None
+        reachable = arguments.flag(reachable, "reachable")
         body = robot_body(_equipped(model, None), "")
         radius = max(hypot(x, y) for part in body.parts for x, y in part)
-        return self._probe.free_poses(n, radius, clearance, begin, index)
+        return self._probe.free_poses(n, radius, clearance, reachable, index)
 
     def cast(self, xy: ArrayLike, bearing: ArrayLike, *, range_max: float, boxes: bool = True) -> F8:
         """Exact ranges from any places to the walls of the map: for maps, and for particle filters. Robots are not seen.
@@ -499,6 +507,8 @@ class Population(Bodies, ABC, Generic[R]):
     def random_free_place(self, spec: RobotSpec, index: int = 0) -> Pose:
         """A place within the bounds of the map (20 m × 20 m without one) where a robot touches nothing.
 
+        Where these are narrower than the robot, as around a single straight wall, also up to 5 m around them.
+
         Drawn from the seed of the simulation and `index`, so different robots get different places and a run can be repeated.
 
         Raises
@@ -507,6 +517,8 @@ class Population(Bodies, ABC, Generic[R]):
             None was found in 10,000 tries.
         """
         x0, y0, x1, y1 = _bounds(self.scene) or (-10.0, -10.0, 10.0, 10.0)
+        if min(x1 - x0, y1 - y0) <= 2.0 * spec.radius:
+            x0, y0, x1, y1 = x0 - AROUND_M, y0 - AROUND_M, x1 + AROUND_M, y1 + AROUND_M
         draw = random.Random(f"{self.seed} start {index}")
         is_free = self._engine.trial(on_trial(spec))
         for _ in range(10_000):

@@ -73,18 +73,21 @@ class Probe:
     def __init__(self, sim: Core) -> None:
         self._sim = sim
         self._map: object = None
-        self._spaces: Recent[tuple[float, tuple[float, float] | None], FreeSpace] = Recent(MAX_SPACES)
+        self._spaces: Recent[tuple[float, float, bool], FreeSpace] = Recent(MAX_SPACES)
 
-    def _space(self, reach: float, begin: tuple[float, float] | None) -> FreeSpace:
+    def _space(self, radius: float, clearance: float, reachable: bool) -> FreeSpace:
         grid = self._sim.engine.grid
         if self._map is not grid:
             self._spaces.clear()
             self._map = grid
-        return self._spaces.of((reach, begin), lambda: free_space(self._sim.scene, grid, reach, begin))
+        return self._spaces.of(
+            (radius, clearance, reachable),
+            lambda: free_space(self._sim.scene, grid, radius, clearance, reachable=reachable),
+        )
 
-    def free_poses(self, n: int, radius: float, clearance: float, begin: tuple[float, float] | None, index: int) -> F8:
-        """See `Simulation.random_free_poses`; `begin`: a place in the region, or None."""
-        space = self._space(radius + clearance, begin)
+    def free_poses(self, n: int, radius: float, clearance: float, reachable: bool, index: int) -> F8:
+        """See `Simulation.random_free_poses`."""
+        space = self._space(radius, clearance, reachable)
         if not len(space.cells):
             raise ArgumentError(f"no place in the map is {radius + clearance:.3g} m from all walls")
         bodies, state = self._sim.engine.bodies, self._sim.snapshot.state

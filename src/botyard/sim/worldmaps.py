@@ -56,13 +56,10 @@ class Map:
         return found
 
     def space(self, lineup: Lineup, clearance: float, *, reachable: bool) -> Pack[Spaces]:
-        """Free space for the bodies of a lineup; with `reachable` in the region of the first robot's start, or in the largest one."""
+        """Free space for the bodies of a lineup; see `botyard.sim.freespace.free_space`."""
         count, radii = len(self.boxes), lineup.bodies.radius.tolist()
-        x, y, _ = self.starts(lineup)[count].tolist()
         return Pack(
-            spaces_of(
-                self.scene, self.grid, radii[count:], clearance, (x, y) if reachable else None, boxes=radii[:count]
-            )
+            spaces_of(self.scene, self.grid, radii[count:], clearance, reachable=reachable, boxes=radii[:count])
         )
 
 

@@ -561,7 +561,8 @@ class Worlds(Handle):
         clearance : float
             Each robot, as a circle, is at least so far from walls, from boxes, and from the others, m.
         reachable : bool
-            All places are in one region of the map: that of the map's home if there is room for them, else the largest.
+            All places of a robot are in one region of the map: that of the map's home, else, and of a map without a home, the largest
+            within its walls; see `Simulation.random_free_poses`, which also says where places are in open worlds.
 
         Returns
         -------
