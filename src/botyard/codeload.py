@@ -96,18 +96,10 @@ def _of_file(path: Path) -> ModuleType:
     return module
 
 
-def is_found(name: str, code: object) -> bool:
-    """Whether another program finds this very code by a name of the form ``module:name`` or ``file.py:name``; nothing is imported.
-
-    What is in the program itself (``__main__``), in a function, or was made without a name is not found.
-    """
-    where, _, attribute = name.rpartition(SEPARATOR)
-    if not is_code(name) or where == "__main__" or where.startswith(_PREFIX):
-        return False
-    found: Any = _FILES.get(Path(where).resolve()) if where.endswith(".py") else sys.modules.get(where)
-    for part in attribute.split("."):
-        found = getattr(found, part, None)
-    return found is code
+def can_be_found(name: str) -> bool:
+    """Whether other programs can look for something by its name: not for code of the program itself (``__main__``), or without a name."""
+    module, separator, _ = name.rpartition(SEPARATOR)
+    return not separator or (is_code(name) and module != "__main__" and not module.startswith(_PREFIX))
 
 
 _PACKAGE: Final = str(Path(__file__).resolve().parent) + os.sep
@@ -153,4 +145,4 @@ def said_of(error: BaseException, *, foreign: bool = False) -> str:
     return f"{type(error).__name__}: {text}{place and f' ({place})'}"
 
 
-__all__ = ["SEPARATOR", "installed_path", "is_code", "is_found", "load_named", "place_of", "said_of"]
+__all__ = ["SEPARATOR", "can_be_found", "installed_path", "is_code", "load_named", "place_of", "said_of"]

@@ -96,6 +96,24 @@ def test_a_class_a_function_and_a_name_drive_robots() -> None:
     assert len(calls) == 50 and set(sim.programs) == {"two", "three", "four"}
 
 
+def test_options_go_with_the_controller_of_a_new_robot() -> None:
+    sim = quiet()
+    one = sim.add_robot("p3dx", "one", pose=(0, 0, 0), controller=Counter, controller_options={"by": 3})
+    sim.add_robots(
+        "p3dx", [(0, 3, 0), (0, 6, 0)], ["two", "three"], controller="walk", controller_options={"speed": 0.25}
+    )
+    sim.step(2)
+    assert [dict(program.options) for program in sim.programs.values()] == [{"by": 3}, {"speed": 0.25}, {"speed": 0.25}]
+    for options in ({"speed": 0.25, "by": 1}, {"speed": "fast"}):
+        with pytest.raises(BotyardError):
+            sim.add_robot("p3dx", "four", pose=(0, 9, 0), controller="walk", controller_options=options)
+    with pytest.raises(ArgumentError, match="controller_options: expected a controller"):
+        sim.add_robot("p3dx", "four", pose=(0, 9, 0), controller_options={"by": 3})
+    assert list(sim.robots) == ["one", "two", "three"], "nothing is added if anything is wrong"
+    with pytest.raises(AttributeError, match=r"call set_controller"):
+        one.controller = Counter  # type: ignore[attr-defined]
+
+
 def test_a_client_comes_first() -> None:
     sim = quiet()
     robot = sim.add_robot(pose=(0, 0, 0), controller=lambda robot: robot.command(v=0.3))
@@ -221,6 +239,21 @@ def test_files_run_no_code_unless_they_may(code: str, tmp_path: Path, capsys: py
     sim.step(20)
     assert sim.robots["one"].velocity.w == pytest.approx(0.3)
     assert is_controller(f"{code}:Turn"), "who has allowed it once, has given it"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [(None, "there is no file"), ("import nothing_like_it", r"broken\.py, line 1"), ("x = 1", "drive")],
+)
+def test_code_of_a_file_that_cannot_be_had_is_named_with_the_files_line(
+    tmp_path: Path, text: str | None, words: str
+) -> None:
+    code, path = tmp_path / "broken.py", tmp_path / "world.yaml"
+    if text is not None:
+        code.write_text(text)
+    path.write_text(SCENARIO.replace("CODE:Turn", f"{code}:drive"))
+    with pytest.raises(FormatError, match=rf"world\.yaml:7: robots\[0\]\.controller.*{words}"):
+        Simulation.load(path, allow_code=True)
 
 
 def test_states_run_no_code(code: str, tmp_path: Path) -> None:

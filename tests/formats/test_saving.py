@@ -31,7 +31,7 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
 from botyard.model.world import PlacedRobot, Program, Settings, World, thing
 from botyard.safefile import MARK
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
 
@@ -392,3 +392,27 @@ def test_what_the_page_saves_holds_its_map(tmp_path: Path) -> None:
     assert differences(world, read_world(Source("w.zip", data), Options())) == []
     office = load_world("office")
     assert [m.filename for m in zipfile.ZipFile(io.BytesIO(saving.packed(office))).infolist()] == ["world.yaml"]
+
+
+def test_a_controller_that_nobody_else_can_import_is_left_out_and_said(tmp_path: Path) -> None:
+    def local(robot: Robot) -> None:
+        robot.command(v=0.1)
+
+    def main(robot: Robot) -> None:
+        robot.command(v=0.2)
+
+    main.__module__, main.__qualname__ = "__main__", "main"
+    driver = tmp_path / "driver.py"
+    driver.write_text("def drive(robot):\n    robot.command(v=0.3)\n")
+    sim = Simulation()
+    controllers = {"a": local, "b": lambda robot: None, "c": main, "d": f"{driver}:drive", "e": "walk"}
+    for k, (name, controller) in enumerate(controllers.items()):
+        sim.add_robot("p3dx", name, pose=(0, 3 * k, 0), controller=controller)
+    notes = sim.save_scenario(tmp_path / "w.yaml")
+    assert [(note[:2], "cannot import it by that name" in note) for note in notes] == [
+        ("a:", True),
+        ("b:", True),
+        ("c:", True),
+    ]
+    again = Simulation.load(tmp_path / "w.yaml", allow_code=True)
+    assert list(again.programs) == ["d", "e"] and list(again.robots) == list("abcde")

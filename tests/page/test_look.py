@@ -236,7 +236,7 @@ def test_the_start_dialog_starts_a_world_that_clients_can_use(browser: Browser) 
         one.tab.get_by_role("searchbox", name="Model").fill("amigo")
         one.tab.keyboard.press("Enter")
         one.button("Start").click()
-        one.until("__sim.panels.dialog === 'none' && __sim.roster.robots === 3 && __sim.maps.name === 'warehouse'", 30)
+        one.until("__sim.panels.dialog === 'none' && __sim.roster.robots === 3 && __sim.maps.name === 'warehouse'")
         assert process.stdout is not None
         ready = process.stdout.readline()
         assert ready.startswith("botyard ready: p3dx (p3dx) on 127.0.0.1:")
@@ -309,7 +309,7 @@ def test_a_model_that_is_not_there_is_said_in_the_dialog(browser: Browser) -> No
         one.tab.get_by_role("searchbox", name="Model").fill("p3dx")
         one.tab.keyboard.press("Enter")
         one.button("Start").click()
-        one.until("__sim.panels.dialog === 'none' && __sim.roster.robots === 1", 30)
+        one.until("__sim.panels.dialog === 'none' && __sim.roster.robots === 1")
         assert process.poll() is None
         context.close()
 

@@ -115,7 +115,8 @@ def register(controller: str | Callable[..., Any]) -> str:
     else:
         code = controller
         where = getattr(code, "__module__", None) or type(code).__module__
-        name = f"{where}:{getattr(code, '__qualname__', type(code).__qualname__)}"
+        # what is called, and is neither, has the name of its class with parentheses, which cannot be imported
+        name = f"{where}:{getattr(code, '__qualname__', type(code).__qualname__ + '()')}"
     if not callable(code):
         raise CommandLineError(f"controller {name}: expected a class or a function, found {arguments.found(code)}")
     _check_function(code, name)

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
+from botyard.codeload import can_be_found
 from botyard.errors import BotyardError, FormatError, ModelError, WorldFileError
 from botyard.formats import armap
 from botyard.formats.armapscene import from_scene
@@ -216,6 +217,10 @@ class _Table:
     def _add_program(self, table: dict[str, Any], robot: PlacedRobot) -> None:
         program = robot.program
         if program is None:
+            return
+        if not can_be_found(program.name):
+            said = f"{shown(table['name'])}: its controller {shown(program.name)} cannot be written"
+            self.notes.append(f"{said}: another program cannot import it by that name")
             return
         options = {}
         for name, value in program.options.items():

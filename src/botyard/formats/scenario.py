@@ -16,7 +16,15 @@ from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from botyard.codeload import is_code
-from botyard.errors import BotyardError, BudgetError, FormatError, ModelError, WorldError, WorldFileError
+from botyard.errors import (
+    BotyardError,
+    BudgetError,
+    CommandLineError,
+    FormatError,
+    ModelError,
+    WorldError,
+    WorldFileError,
+)
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
 from botyard.formats.models import find_robot
@@ -373,7 +381,11 @@ class _Reader:
         name = controller if isinstance(controller, str) else options.pop("name", None)
         if not isinstance(name, str):
             raise self._fail(where, "expected the name of a controller, or name: … and its options")
-        if not self._options.is_program(name):
+        try:
+            is_known = self._options.is_program(name)
+        except CommandLineError as error:  # code that may be run, and cannot be
+            raise self._fail(where, str(error)) from error
+        if not is_known:
             if is_code(name):
                 raise self._fail(
                     where, f'"{shown(name)}" is code, which is run only with --allow-code (in Python, allow_code=True)'

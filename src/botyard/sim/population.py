@@ -36,7 +36,7 @@ from botyard.sim.freespace import AROUND_M, checked_clearance
 from botyard.sim.journal import AddBox, AddRobots, RemoveBox, RemoveRobots, ReplaceScene, Unserve
 from botyard.sim.placement import FreePlaces, on_trial
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_RANGE, MAX_WALL_REACH_M, Probe
-from botyard.sim.programs import Programs
+from botyard.sim.programs import Controlling, Programs
 from botyard.sim.robot import R, Robots
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Population(Bodies, ABC, Generic[R]):
         """The handle of a robot whose body is there."""
 
     @abstractmethod
-    def _set_controller(self, robot: R, controller: Any) -> None:
+    def _set_controller(self, robot: R, controller: Any, options: Mapping[str, Any]) -> None:
         """Let a controller drive a robot."""
 
     @property
@@ -94,7 +94,8 @@ class Population(Bodies, ABC, Generic[R]):
         *,
         pose: PoseLike | None = None,
         lasers: Sequence[str] | None = None,
-        controller: Any = None,
+        controller: Controlling | None = None,
+        controller_options: Mapping[str, Any] = MappingProxyType({}),
     ) -> R:
         """Add a robot, between two steps.
 
@@ -109,7 +110,9 @@ class Population(Bodies, ABC, Generic[R]):
         lasers : sequence of str, optional
             Laser models instead of the model's own, mounted where its first laser is, or at its centre.
         controller : str, class, function, optional
-            Drives it while no client does, see `botyard.Robot.set_controller`, which also says what is raised. For options, call that.
+            Drives it while no client does, see `botyard.Robot.set_controller`, which also says what is raised.
+        controller_options : mapping
+            Its options, by their names. Without a controller they are an ArgumentError.
 
         Raises
         ------
@@ -130,7 +133,7 @@ class Population(Bodies, ABC, Generic[R]):
         spec = _equipped(model, lasers)
         start = self.next_places(spec, 1)[0] if pose is None else arguments.pose(pose)
         name = self.unique_name(spec.name) if name is None else name
-        return self.add_robots(spec, [start], [name], controller=controller)[0]
+        return self.add_robots(spec, [start], [name], controller=controller, controller_options=controller_options)[0]
 
     def add_robots(
         self,
@@ -139,7 +142,8 @@ class Population(Bodies, ABC, Generic[R]):
         names: Sequence[str] | None = None,
         *,
         lasers: Sequence[str] | None = None,
-        controller: Any = None,
+        controller: Controlling | None = None,
+        controller_options: Mapping[str, Any] = MappingProxyType({}),
     ) -> list[R]:
         """Add many robots of one model at once, between two steps; much faster than one by one.
 
@@ -149,7 +153,7 @@ class Population(Bodies, ABC, Generic[R]):
             True poses x, y (m), th (rad).
         names : sequence of str, optional
             Unique names; else the model's with numbers.
-        model, lasers, controller
+        model, lasers, controller, controller_options
             As for `add_robot`, which also lists what is raised. Nothing is added if anything is wrong.
         """
         spec = _equipped(model, lasers)
@@ -163,6 +167,9 @@ class Population(Bodies, ABC, Generic[R]):
             raise WorldError(f"names: expected one for each of {len(starts)} poses, found {n}")
         for name in names:
             check_name(name)
+        if not isinstance(controller_options, Mapping) or (controller_options and controller is None):
+            expected = "names with values" if controller is not None else "a controller for them"
+            raise ArgumentError(f"controller_options: expected {expected}, found {arguments.found(controller_options)}")
         self._check_thread()
         with self._journal:
             robots = self._put_in(spec, names, starts)
@@ -170,7 +177,7 @@ class Population(Bodies, ABC, Generic[R]):
         if controller is not None:
             try:
                 for robot in robots:
-                    self._set_controller(robot, controller)
+                    self._set_controller(robot, controller, controller_options)
             except BaseException:
                 self.remove_robots(names)
                 raise

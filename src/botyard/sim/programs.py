@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from botyard.model.world import Program
 
 Act = Callable[[], None]
+Controlling = str | Callable[..., Any] | Program
+"""What can drive a robot from within, see `Robot.set_controller`."""
 
 
 class Programs:

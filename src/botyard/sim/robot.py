@@ -53,6 +53,7 @@ class BaseRobot(Member):
         "stalled": "it is what the last step found",
         "motors_on": "call command.enable(on)",
         "command": "call it: command(v=…, w=…)",
+        "controller": "call set_controller(…)",
         "is_ghost": "call ghost(on)",
         "devices": "a robot keeps its model; RobotSpec.fitted gives one with another device",
         "laser": "say the lasers when the robot is added: add_robot(model, lasers=[…])",

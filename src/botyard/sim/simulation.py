@@ -53,6 +53,7 @@ from botyard.sim.journal import Reset, Settle
 from botyard.sim.notebook import MAX_ROWS, page
 from botyard.sim.placement import FreePlaces
 from botyard.sim.port import Port
+from botyard.sim.programs import Controlling
 from botyard.sim.recordings import Recording
 from botyard.sim.robot import BaseRobot
 from botyard.sim.state import Restorable
@@ -66,10 +67,6 @@ MAX_THREADS = 1024
 """Threads that can be asked for."""
 MAX_PLACED_ONE_BY_ONE = 50
 """Places of more large robots than this are found together, which is faster and leaves a little more room between them."""
-
-
-Controlling = str | Callable[..., Any] | Program
-"""What can drive a robot from within, see `Robot.set_controller`."""
 
 
 class Robot(BaseRobot):
@@ -245,8 +242,8 @@ class Simulation(Restorable[Robot]):
     def _make_robot(self, name: str, spec: RobotSpec, start: Pose) -> Robot:
         return Robot(self, name, spec, start)
 
-    def _set_controller(self, robot: Robot, controller: Any) -> None:
-        robot.set_controller(controller)
+    def _set_controller(self, robot: Robot, controller: Any, options: Mapping[str, Any]) -> None:
+        robot.set_controller(controller, **options)
 
     def _employ(self, robot: Robot, program: Program) -> None:
         employ(robot, program)
