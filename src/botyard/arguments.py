@@ -30,7 +30,7 @@ def _is_numpys(value: object, *names: str) -> bool:
     return numpy is not None and isinstance(value, tuple(getattr(numpy, name) for name in names))
 
 
-def _is_bool(value: object) -> bool:
+def is_bool(value: object) -> bool:
     return isinstance(value, bool) or _is_numpys(value, "bool_")
 
 
@@ -72,7 +72,7 @@ def number(
     ArgumentError
         `value` is not a finite number within the bounds.
     """
-    if not (_is_bool(value) or isinstance(value, (str, bytes))):
+    if not (is_bool(value) or isinstance(value, (str, bytes))):
         try:
             x = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
@@ -90,7 +90,7 @@ def whole(value: object, what: str, *, low: int | None = None, high: int | None 
     ArgumentError
         It is something else.
     """
-    if not _is_bool(value):
+    if not is_bool(value):
         try:
             n = operator.index(value)  # type: ignore[arg-type]
         except TypeError:
@@ -125,7 +125,7 @@ def flag(value: object, what: str) -> bool:
     ArgumentError
         It is something else.
     """
-    if _is_bool(value):
+    if is_bool(value):
         return bool(value)
     raise ArgumentError(f"{what}: expected True or False, found {found(value)}")
 

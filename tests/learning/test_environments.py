@@ -19,6 +19,7 @@ from gymnasium.vector import AutoresetMode
 
 from botyard.errors import ArgumentError, NotNowError
 from botyard.learning import Environment, Navigate, SocialNavigate, VectorEnvironment
+from botyard.learning.catalog import TASKS
 from botyard.learning.tasks.robots import lidar_robot
 from botyard.model.robot import Axes, MotionLimits
 from tests.waiting import PATIENCE
@@ -167,6 +168,23 @@ def test_pictures() -> None:
     envs.reset(seed=1)
     pictures = envs.render()
     assert pictures is not None and len(pictures) == 2 and pictures[0].shape[2] == 3 and pictures[0].std() > 5
+    assert (pictures[0] != pictures[1]).any()
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_pictures_have_one_size_and_the_marks_of_the_task(name: str) -> None:
+    env: Any = gymnasium.make(f"botyard/{name}-v0", render_mode="rgb_array").unwrapped
+    env.reset(seed=1)
+    env.action_space.seed(1)
+    shapes = {np.shape(env.render())}
+    for _ in range(20):
+        env.step(env.action_space.sample())
+    picture = env.render()
+    assert {np.shape(picture)} == shapes == {(480, 480, 3)}
+    marked = np.size(env.task.marks(0)) > 0
+    assert marked is (name != "Follow")
+    env.task.marks = lambda world: ()
+    assert (np.asarray(env.render()) != picture).any() == marked
 
 
 @pytest.mark.parametrize("program", [

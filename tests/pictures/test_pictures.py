@@ -216,3 +216,18 @@ def test_only_so_many_rings_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     moment = still.take(crowded())
     assert len(moment.scans) == 2
     assert {b.figure for b in moment.sonar} == {0}, "the second robot's sonar ring is the fourth"
+
+
+def test_further_goals_are_marked_as_those_of_the_map() -> None:
+    plain, marked = Scene(), Scene(places=(Place(kind="Goal", name="", pose=Pose(1.0, 2.0, 0.5)),))
+    area = (-5.0, -5.0, 5.0, 5.0)
+    want = np.asarray(Simulation(marked).render(area=area, size=200))
+    sim = Simulation(plain)
+    for goals in ([(1.0, 2.0, 0.5)], np.array([[1.0, 2.0, 0.5]], np.float32)):
+        np.testing.assert_array_equal(sim.render(area=area, size=200, goals=goals), want)
+    two = np.asarray(sim.render(area=area, size=200, goals=[(1, 2), (-3, 1)]))
+    assert (two != want).any() and (two != np.asarray(sim.render(area=area, size=200))).any()
+    assert sim.scene == plain, "the simulation is as it was"
+    for wrong in ("ab", 3.0, [(1,)], [(1, 2, 3, 4)], [(1, math.nan)], [(1, 2), (1, 2, 3)], None):
+        with pytest.raises(ArgumentError, match="goals: expected"):
+            sim.render(goals=wrong)  # type: ignore[arg-type]

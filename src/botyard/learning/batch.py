@@ -119,8 +119,9 @@ class TaskBatch:
             )
 
     def picture(self, world: int) -> NDArray[np.uint8]:
-        """A world from above, (height, width, 3)."""
-        image = self.worlds.world(world).render(size=PICTURE_PIXELS, scans=False)
+        """A world from above with the marks of its task, (height, width, 3): always of one size, as movies need it."""
+        marks = self.task.marks(world)
+        image = self.worlds.world(world).render(size=(PICTURE_PIXELS, PICTURE_PIXELS), scans=False, goals=marks)
         return np.asarray(image.convert("RGB"))
 
 

@@ -32,6 +32,7 @@ class GripperSpec(DeviceSpec):
     lift_time: float = 2.0
 
     def __post_init__(self) -> None:
+        DeviceSpec.__post_init__(self)
         for name in ("reach", "opening", "thickness", "paddle_time", "lift_time"):
             if not getattr(self, name) > 0.0:
                 raise ModelError(f"gripper: {name} must be positive, found {getattr(self, name)}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from botyard.geometry import IDENTITY, Pose
-from botyard.model.parameters import parameter
+from botyard.model.parameters import check_types, parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,9 @@ class ReflectorRule:
     max_range: float = parameter(math.inf, unit="m", is_brief=True)
     max_incidence: float = parameter(math.pi, unit="rad", is_brief=True)
     strength: int = parameter(2, is_brief=True)
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
 
 DEFAULT_RULE: Final = ReflectorRule()

@@ -28,7 +28,7 @@ from botyard.geometry import IDENTITY, Pose
 from botyard.model.beams import Bundle
 from botyard.model.devicefields import AriaKey, Channel, Command, Errors, Field, Mark, PioneerFields, View
 from botyard.model.obstacles import Visible
-from botyard.model.parameters import Parameter, parameter, parameters_of, range_problems
+from botyard.model.parameters import Parameter, check_types, parameter, parameters_of, range_problems
 from botyard.model.rosmessages import RosFrame, RosMessage
 from botyard.names import is_name, shown
 
@@ -80,7 +80,8 @@ class DeviceSpec:
     type: str
 
     def __post_init__(self) -> None:
-        """Check the parameters' ranges. Subclasses with more checks call this first, as ``DeviceSpec.__post_init__(self)``."""
+        """Check the parameters' types and ranges. Subclasses with more checks call this first, as ``DeviceSpec.__post_init__(self)``."""
+        check_types(self)
         for name in parameters_of(type(self)):
             value = getattr(self, name)
             if isinstance(value, Pose) and not all(map(math.isfinite, value)):

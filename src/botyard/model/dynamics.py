@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from botyard.elementary import hypot
 from botyard.elementary import total as sum_up
 from botyard.errors import ModelError
-from botyard.model.parameters import parameter, range_problems
+from botyard.model.parameters import check_types, parameter, range_problems
 
 if TYPE_CHECKING:
     from botyard.geometry import Outline
@@ -34,6 +34,9 @@ class Gains:
 
     p: float = 10.0
     d: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
     def force(self, error: float, velocity: float, mass: float, h: float, damping: float = 0.0) -> float:
         """Output of a PD controller that is a force, N or N·m, for a step of `h` s.
@@ -64,6 +67,9 @@ class PoseController:
     linear: Gains = parameter(Gains(), is_brief=True)
     angular: Gains = parameter(Gains(), is_brief=True)
     force: bool = parameter(False, key="output", words={"velocity": False, "force": True}, is_brief=True)
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +110,7 @@ class DynamicsSpec:
     traction: float = parameter(0.8, low=0.0, high=1e3)
 
     def __post_init__(self) -> None:
+        check_types(self)
         for problem in range_problems(self):
             raise ModelError(problem)
 

@@ -23,10 +23,10 @@ from typing import Final
 
 import numpy as np
 
-from botyard import elementwise
+from botyard import arguments, elementwise
 from botyard.elementary import cosine_sine, hypot
 from botyard.errors import WorldError
-from botyard.geometry import Outline, Pose, distance
+from botyard.geometry import Outline, distance
 from botyard.model.obstacles import BoxObject, disc, rectangle
 from botyard.model.scene import Area, Place, Scene
 
@@ -48,6 +48,11 @@ class MapBuilder:
         Of the map.
     thickness : float
         Default thickness of walls, m; 0: a single line.
+
+    Raises
+    ------
+    ArgumentError
+        Here and by all methods: what should be a finite number or a text is something else.
     """
 
     name: str = "map"
@@ -58,29 +63,46 @@ class MapBuilder:
     _areas: list[Area] = field(default_factory=list)
     _discs: list[tuple[float, float, float]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        arguments.instance(self.name, "name", str)
+        arguments.number(self.thickness, "thickness", low=0.0, unit="m")
+
     # -- lines
 
     def line(self, *points: Point) -> MapBuilder:
         """A thin wall along points."""
         if len(points) < 2:
             raise WorldError(f"a line needs at least 2 points, found {len(points)}")
+        return self._line(arguments.array(points, "points", 2).tolist())
+
+    def _line(self, points: Sequence[Sequence[float]]) -> MapBuilder:
+        """A wall along points that have been checked."""
         for (x1, y1), (x2, y2) in pairwise(points):
-            self._segments.append((float(x1), float(y1), float(x2), float(y2)))
+            self._segments.append((x1, y1, x2, y2))
         return self
 
     def polygon(self, *corners: Point) -> MapBuilder:
         """A solid polygon with these corners, m."""
         if len(corners) < 3:
             raise WorldError(f"a polygon needs at least 3 corners, found {len(corners)}")
-        return self.line(*corners, corners[0])
+        return self._around(arguments.array(corners, "corners", 2).tolist())
+
+    def _around(self, corners: Sequence[Sequence[float]]) -> MapBuilder:
+        """A solid polygon, checked."""
+        return self._line([*corners, corners[0]])
 
     def rectangle(self, x: float, y: float, width: float, height: float) -> MapBuilder:
         """A solid block, or the inside of a hall, from its lower left corner."""
-        return self.polygon((x, y), (x + width, y), (x + width, y + height), (x, y + height))
+        x0, y0 = _numbers(x=x, y=y)
+        width, height = _numbers(width=width, height=height)
+        return self._around([(x0, y0), (x0 + width, y0), (x0 + width, y0 + height), (x0, y0 + height)])
 
     def disc(self, x: float, y: float, radius: float, corners: int = 16) -> MapBuilder:
         """A round pillar."""
-        return self.polygon(*((x + px, y + py) for px, py in disc(radius, corners)))
+        x, y = _numbers(x=x, y=y)
+        radius = arguments.number(radius, "radius", low=0.0, unit="m")
+        corners = arguments.whole(corners, "corners", low=3)
+        return self._around([(x + px, y + py) for px, py in disc(radius, corners)])
 
     # -- walls
 
@@ -101,7 +123,9 @@ class MapBuilder:
         WorldError
             Doors overlap, or extend beyond the wall.
         """
-        thick = self.thickness if thickness is None else thickness
+        thick = self.thickness if thickness is None else arguments.number(thickness, "thickness", low=0.0, unit="m")
+        start, end = (_numbers(x=x, y=y) for x, y in arguments.array([start, end], "start and end", 2))
+        doors = [(at, width) for at, width in arguments.array(doors, "doors", 2).tolist()]
         length = distance(start, end)
         edges = [0.0]
         for at, width in sorted(doors):
@@ -117,10 +141,10 @@ class MapBuilder:
             p = (start[0] + ux * a, start[1] + uy * a)
             q = (start[0] + ux * b, start[1] + uy * b)
             if thick <= 0.0:
-                self.line(p, q)
+                self._line([p, q])
             else:
-                self.polygon(
-                    (p[0] - hx, p[1] - hy), (q[0] - hx, q[1] - hy), (q[0] + hx, q[1] + hy), (p[0] + hx, p[1] + hy)
+                self._around(
+                    [(p[0] - hx, p[1] - hy), (q[0] - hx, q[1] - hy), (q[0] + hx, q[1] + hy), (p[0] + hx, p[1] + hy)]
                 )
         return self
 
@@ -139,7 +163,9 @@ class MapBuilder:
         WorldError
             A side that does not exist; doors that do not fit.
         """
-        openings = dict(doors or {})
+        openings = dict(arguments.instance({} if doors is None else doors, "doors", Mapping))
+        x, y = _numbers(x=x, y=y)
+        width, height = _numbers(width=width, height=height)
         for side in openings:
             if side not in SIDES:
                 raise WorldError(f'no side "{side}"; there are: {", ".join(SIDES)}')
@@ -158,7 +184,8 @@ class MapBuilder:
         WorldError
             Fewer than 2 points, or two that are the same.
         """
-        path = np.array(points, np.float64)
+        path = arguments.array(points, "points", 2)
+        width = arguments.number(width, "width", low=0.0, unit="m")
         if len(path) < 2:
             raise WorldError(f"a corridor needs at least 2 points, found {len(path)}")
         along = np.diff(path, axis=0)
@@ -170,7 +197,7 @@ class MapBuilder:
         mitre = before + after
         mitre /= np.maximum(mitre[:, 0] * before[:, 0] + mitre[:, 1] * before[:, 1], 0.2)[:, None]
         for side in (-width / 2, width / 2):
-            self.line(*map(tuple, (path + side * mitre).tolist()))
+            self._line((path + side * mitre).tolist())
         return self
 
     # -- objects and places
@@ -188,9 +215,8 @@ class MapBuilder:
     ) -> MapBuilder:
         """A movable box, centred at (x, y); m, rad."""
         number = len(self._boxes) + 1
-        self._boxes.append(
-            BoxObject(name=name or f"Box:{number}", pose=Pose(x, y, th), length=length, width=width, color=color)
-        )
+        place = arguments.pose((x, y, th), "box")
+        self._boxes.append(BoxObject(name=name or f"Box:{number}", pose=place, length=length, width=width, color=color))
         return self
 
     def obstacles(
@@ -218,27 +244,32 @@ class MapBuilder:
         WorldError
             There is no room for so many.
         """
+        count = arguments.whole(count, "count", low=0)
+        seed = arguments.seed(seed)
+        least, greatest = arguments.array([size], "size", 2)[0].tolist()
+        clearance = arguments.number(clearance, "clearance", low=0.0, unit="m")
         draw = random.Random(f"{seed} obstacles {self.name}")
         if area is None:
             bounds = self.scene().bounds
             if bounds is None:
                 raise WorldError("obstacles: the map is empty; say in which area they shall be")
             area = bounds
+        x0, y0, x1, y1 = arguments.array([area], "area", 4)[0].tolist()
         walls = np.array(self._segments).reshape(-1, 4)
         for _ in range(count):
             for _ in range(MAX_TRIES):
-                length, width = draw.uniform(*size), draw.uniform(*size)
+                length, width = draw.uniform(least, greatest), draw.uniform(least, greatest)
                 th, is_round = draw.uniform(0.0, math.pi), draw.random() < 0.3
                 radius = length / 2 if is_round else hypot(length, width) / 2
-                x = draw.uniform(area[0] + radius, area[2] - radius) if area[2] - area[0] > 2 * radius else math.nan
-                y = draw.uniform(area[1] + radius, area[3] - radius) if area[3] - area[1] > 2 * radius else math.nan
+                x = draw.uniform(x0 + radius, x1 - radius) if x1 - x0 > 2 * radius else math.nan
+                y = draw.uniform(y0 + radius, y1 - radius) if y1 - y0 > 2 * radius else math.nan
                 if math.isfinite(x + y) and self._is_clear(walls, x, y, radius + clearance):
                     break
             else:
                 raise WorldError(f"no room for {count} obstacles: {len(self._discs)} were placed")
             outline: Outline = disc(radius, 16) if is_round else rectangle(length, width)
             c, s = cosine_sine(th)
-            self.polygon(*((x + c * px - s * py, y + s * px + c * py) for px, py in outline))
+            self._around([(x + c * px - s * py, y + s * px + c * py) for px, py in outline])
             self._discs.append((x, y, radius))
         return self
 
@@ -258,7 +289,8 @@ class MapBuilder:
 
     def place(self, kind: str, name: str, x: float, y: float, th: float | None = None) -> MapBuilder:
         """A named place, for example a ``Goal``."""
-        self._places.append(Place(kind=kind, name=name, pose=Pose(x, y, th or 0.0), has_heading=th is not None))
+        pose = arguments.pose((x, y, 0.0 if th is None else th), name)
+        self._places.append(Place(kind=kind, name=name, pose=pose, has_heading=th is not None))
         return self
 
     def goal(self, name: str, x: float, y: float, th: float | None = None) -> MapBuilder:
@@ -283,6 +315,12 @@ class MapBuilder:
             areas=tuple(self._areas),
             start=next((p.pose for kind in ("RobotHome", "Dock") for p in self._places if p.kind == kind), None),
         )
+
+
+def _numbers(**values: float) -> tuple[float, float]:
+    """Two finite numbers, checked."""
+    first, second = (arguments.number(value, name) for name, value in values.items())
+    return first, second
 
 
 # -- generators

@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import IntFlag
+from typing import Final
 
 from botyard.elementary import cos, hypot, sin
 from botyard.errors import ModelError
 from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import DynamicsSpec
-from botyard.model.parameters import parameter
+from botyard.model.parameters import check_types, parameter
+from botyard.names import shown
+
+MAX_BOX_M: Final = 1e9
+"""Limit of the sides of boxes: maps have one that is smaller."""
 
 
 class Visible(IntFlag):
@@ -54,6 +59,7 @@ class Returns:
     blob: bool = parameter(True, is_brief=True)
 
     def __post_init__(self) -> None:
+        check_types(self)
         for name in ("laser", "fiducial"):
             value = getattr(self, name)
             if not -(2**31) <= value < 2**31:
@@ -117,6 +123,12 @@ class BoxObject:
     color: str = "light green"
     parts: tuple[Outline, ...] = ()
     dynamics: DynamicsSpec | None = None
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for what, side in (("length", self.length), ("width", self.width)):
+            if not 0.0 <= side <= MAX_BOX_M:  # refuses NaN, too
+                raise ModelError(f"{shown(self.name)}: {what} must be from 0 to {MAX_BOX_M:g} m, found {side:g}")
 
     @property
     def outlines(self) -> tuple[Outline, ...]:

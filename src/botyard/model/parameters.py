@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from functools import cache
-from types import MappingProxyType
-from typing import Any, Final, cast, get_type_hints
+from numbers import Integral, Real
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
+
+from botyard import arguments
+from botyard.errors import ArgumentError
 
 _ANGLES: Final = ("rad", "rad/s", "rad/s²")
 
@@ -120,4 +124,83 @@ def range_problems(spec: Any) -> Iterator[str]:
             yield f"{name}: {problem}"
 
 
-__all__ = ["Parameter", "parameter", "parameters_of", "range_problem", "range_problems"]
+def check_types(spec: Any) -> None:
+    """Refuse a description whose fields are not of the types that its class declares; numbers may also be those of NumPy.
+
+    Files are checked by their readers; this is for programs. Of arrays and mappings nothing is checked.
+
+    Raises
+    ------
+    ArgumentError
+        Names the class, the field, what was expected and what was found.
+    """
+    for name, fits in _checks(spec.__class__):
+        value = getattr(spec, name)
+        if not fits(value):
+            what = f"{type(spec).__name__}: {name}"
+            hint = parameters_of(type(spec))[name][0]
+            raise ArgumentError(f"{what}: expected {_described(hint)}, found {arguments.found(value)}")
+
+
+Check = Callable[[Any], bool]
+_PLAIN: Final[Mapping[Any, tuple[tuple[type, ...], str]]] = {
+    float: ((float, Real), "number"),
+    int: ((int, Integral), "whole number"),
+    str: ((str,), "str"),
+}
+
+
+@cache
+def _checks(kind: Any) -> tuple[tuple[str, Check], ...]:
+    """Names of a description's fields, and whether a value is of the type that each declares."""
+    return tuple((name, check) for name, (hint, _) in _parameters(kind).items() if (check := _check(hint)) is not None)
+
+
+def _check(hint: Any) -> Check | None:
+    """Whether a value is of a declared type; None: anything is."""
+    if hint in _PLAIN:
+        kinds = _PLAIN[hint][0]
+        return lambda value: type(value) is hint or (isinstance(value, kinds) and not isinstance(value, bool))
+    if hint is bool:
+        return arguments.is_bool
+    origin, of = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        some = [check for one in of if (check := _check(one)) is not None]
+        return None if len(some) < len(of) else lambda value: any(check(value) for check in some)
+    if origin is tuple:
+        each = [_check(one) or _anything for one in of if one is not ...]
+        if of[1:] == (...,):
+            return lambda value: isinstance(value, tuple) and all(map(each[0], value))
+        return lambda value: isinstance(value, tuple) and len(value) == len(each) and _all(each, value)
+    if origin is not None or not isinstance(hint, type):
+        return None
+    if issubclass(hint, tuple) and hint is not tuple:  # a named one, such as a pose
+        named = [_check(one) or _anything for one in get_type_hints(hint).values()]
+        return lambda value: isinstance(value, hint) and _all(named, value)
+    return lambda value: isinstance(value, hint)
+
+
+def _anything(value: Any) -> bool:
+    return True
+
+
+def _all(checks: Sequence[Check], values: Iterable[Any]) -> bool:
+    return all(check(value) for check, value in zip(checks, values, strict=True))
+
+
+def _described(hint: Any, count: str = "a") -> str:
+    """A declared type in words; `count` is "a", or what stands before the plural."""
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join("None" if one is NoneType else _described(one, count) for one in get_args(hint))
+    if get_origin(hint) is tuple:
+        of = get_args(hint)
+        several = _described(of[0], "" if of[1:] == (...,) else f"{len(of)} ")
+        return f"a tuple of {several}" if count == "a" else f"{count}tuples of {several}"
+    if hint is bool:
+        return "True or False"
+    name = _PLAIN[hint][1] if hint in _PLAIN else hint.__name__
+    article = "an" if name[:1] in "AEIOU" else "a"
+    return f"{article} {name}" if count == "a" else f"{count}{name}{'s' if hint in (int, float) else ''}"
+
+
+__all__ = ["Parameter", "check_types", "parameter", "parameters_of", "range_problem", "range_problems"]

@@ -15,7 +15,7 @@ from botyard.model.accessories import GripperSpec
 from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, is_default, is_device, standard_device
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Returns
-from botyard.model.parameters import parameter, range_problems
+from botyard.model.parameters import check_types, parameter, range_problems
 from botyard.model.sensors import MAX_LATENCY_S, MAX_RATE_HZ, LaserSpec, SonarSpec, check_latency
 from botyard.names import check_name
 from botyard.units import from_deg, from_mm
@@ -56,6 +56,9 @@ class Axes:
     y: float = 0.0
     a: float = 0.0
 
+    def __post_init__(self) -> None:
+        check_types(self)
+
     def as_tuple(self) -> tuple[float, float, float]:
         """The three values (x, y, a)."""
         return self.x, self.y, self.a
@@ -84,6 +87,7 @@ class MotionLimits:
     heading_speed: float = parameter(1.75, unit="rad/s", left_out=from_deg(100.0))
 
     def __post_init__(self) -> None:
+        check_types(self)
         for name, limit in (
             ("max_speed", MAX_SPEED),
             ("accel", MAX_RAMP),
@@ -122,6 +126,7 @@ class CommandSpec:
     scale: Axes = parameter(Axes(1.0, 1.0, 1.0), is_brief=True)
 
     def __post_init__(self) -> None:
+        check_types(self)
         for problem in range_problems(self):
             raise ModelError(f"commands: {problem}")
         check_latency("commands", self.latency, self.jitter)
@@ -172,6 +177,7 @@ class PioneerSpec:
     ticks_per_mm: float = 128.0
 
     def __post_init__(self) -> None:
+        check_types(self)
         check_name(self.class_name or " - ", "class of robots", ModelError)
         check_name(self.subclass or " - ", "subclass of robots", ModelError)
 
@@ -295,6 +301,7 @@ class RobotSpec:
     dynamics: DynamicsSpec | None = None
 
     def __post_init__(self) -> None:
+        check_types(self)
         check_name(self.name, "robot model", ModelError)
         if not 1.0 / MAX_WHEEL_RATIO <= self.wheel_ratio <= MAX_WHEEL_RATIO:
             raise ModelError(

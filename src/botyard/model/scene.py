@@ -13,6 +13,7 @@ from botyard.errors import ArgumentError, ModelError
 from botyard.extensions import extension
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns
+from botyard.model.parameters import check_types
 from botyard.model.raster import Raster, rasterise
 from botyard.model.tracing import TracedCells, trace
 
@@ -30,6 +31,9 @@ class GeoReference:
     latitude: float
     longitude: float
     altitude: float
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,9 @@ class Place:
     pose: Pose
     has_heading: bool = True
 
+    def __post_init__(self) -> None:
+        check_types(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Area:
@@ -70,6 +77,9 @@ class Area:
     name: str
     corners: tuple[tuple[float, float], ...]
 
+    def __post_init__(self) -> None:
+        check_types(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialWalls:
@@ -86,6 +96,9 @@ class SpecialWalls:
     first: int
     last: int
     returns: Returns
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
 
 def _empty(columns: int) -> Float2D:
@@ -147,6 +160,7 @@ class Scene:
     def __post_init__(self) -> None:
         object.__setattr__(self, "segments", arguments.array(self.segments, "segments", 4))
         object.__setattr__(self, "points", arguments.array(self.points, "points", 2))
+        check_types(self)
         arguments.number(self.resolution, "resolution", low=0.0, above=True, unit="m")
         for wall in self.special_walls:
             if not 0 <= wall.first <= wall.last <= len(self.segments):

@@ -14,7 +14,7 @@ from botyard.errors import ModelError
 from botyard.geometry import IDENTITY, Pose
 from botyard.model.beams import DEFAULT_RULE, ReflectorRule
 from botyard.model.devices import DeviceSpec
-from botyard.model.parameters import parameter
+from botyard.model.parameters import check_types, parameter
 from botyard.names import check_name
 
 MAX_SAMPLES: Final = 100_000
@@ -109,6 +109,7 @@ class LaserSpec(DeviceSpec):
     missing: float = parameter(0.0, is_brief=True)
 
     def __post_init__(self) -> None:
+        DeviceSpec.__post_init__(self)
         check_name(self.type_name, "laser model", ModelError)
         if not 1 <= self.samples <= MAX_SAMPLES:
             raise ModelError(f"laser {self.type_name}: samples must be 1 … {MAX_SAMPLES}, found {self.samples}")
@@ -149,6 +150,9 @@ class Transducer:
     range_max: float | None = None
     fov: float | None = parameter(None, unit="rad")
     noise: float | None = None
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +195,7 @@ class SonarSpec(DeviceSpec):
     missing: float = parameter(0.0, is_brief=True)
 
     def __post_init__(self) -> None:
+        DeviceSpec.__post_init__(self)
         check_name(self.type_name, "sonar model", ModelError)
         if not self.transducers:
             raise ModelError(f"sonar {self.type_name}: at least one transducer is needed, found none")

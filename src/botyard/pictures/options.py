@@ -6,8 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from numpy.typing import ArrayLike
+
 from botyard import arguments
 from botyard.errors import ArgumentError
+from botyard.geometry import Pose
+from botyard.model.scene import Place
 from botyard.pictures.canvas import MAX_PIXELS, MAX_WIDTH, Size
 from botyard.pictures.palette import COLORS, THEMES
 from botyard.pictures.still import Scans
@@ -39,6 +43,8 @@ class PictureOptions:
         One of `THEMES`.
     colors : str
         One of `COLORS`.
+    goals : tuple of Place
+        Places that are marked beside those of the map.
     """
 
     area: tuple[float, ...] | None = None
@@ -48,6 +54,7 @@ class PictureOptions:
     size: Size = 1000
     theme: str = "light"
     colors: str = "model"
+    goals: tuple[Place, ...] = ()
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -64,6 +71,7 @@ def picture_options(
     size: int | Sequence[int] = 1000,
     theme: str = "light",
     colors: str = "model",
+    goals: ArrayLike = (),
 ) -> PictureOptions:
     """The options of a picture, checked.
 
@@ -80,6 +88,16 @@ def picture_options(
         size=_size(size),
         theme=arguments.one_of(theme, "theme", THEMES),
         colors=arguments.one_of(colors, "colors", COLORS),
+        goals=_goals(goals),
+    )
+
+
+def _goals(goals: Any) -> tuple[Place, ...]:
+    columns = (arguments.numbers(goals, "goals").shape or (0,))[-1]
+    rows = arguments.array(goals, "goals", 3 if columns == 3 else 2)
+    return tuple(
+        Place(kind="Goal", name="", pose=Pose(*row, *(0.0,) * (3 - len(row))), has_heading=len(row) == 3)
+        for row in rows.tolist()
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,7 +40,10 @@ def render(
     painter = Painter(checked)
     if checked.trails:
         _look_back(sim, checked.trails, painter)
-    image = painter.draw(take(sim, checked.scans))
+    still = take(sim, checked.scans)
+    if checked.goals:
+        still = replace(still, scene=replace(still.scene, places=still.scene.places + checked.goals))
+    image = painter.draw(still)
     if path is not None:
         save_picture(image, path, force=overwrite)
     return image

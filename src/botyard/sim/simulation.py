@@ -597,6 +597,7 @@ class Simulation(Restorable[Robot]):
         size: int | tuple[int, int] = 1000,
         theme: str = "light",
         colors: str = "model",
+        goals: ArrayLike = (),
         overwrite: bool = False,
     ) -> Image:
         """Draw the world from above, as the page shows it.
@@ -621,6 +622,8 @@ class Simulation(Restorable[Robot]):
             ``light`` or ``dark``.
         colors : str
             Robots have the colour of their ``model``, or each ``robot`` has one of its own.
+        goals : (k, 2) or (k, 3) array
+            Further places to mark, as goals of the map are: x, y, m, and a heading, rad.
         overwrite : bool
             Replace a file at `path` that botyard did not write.
 
@@ -639,6 +642,7 @@ class Simulation(Restorable[Robot]):
         """
         options = {
             "area": area, "follow": follow, "trails": trails, "scans": scans, "size": size, "theme": theme, "colors": colors,
+            "goals": goals,
         }  # fmt: skip
         return render(self, None if path is None else arguments.path(path, "path"), options, overwrite)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from botyard.engine.rng import stream_keys, uniform
 from botyard.model.obstacles import BoxObject
@@ -124,6 +124,10 @@ class Task(ABC):
     @abstractmethod
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
         """Write whether each episode has ended by itself, and whether it is cut off; both (n,) bool."""
+
+    def marks(self, world: int) -> ArrayLike:
+        """Where pictures of a world mark goals: (k, 2) places x, y (m), or (k, 3) poses x, y (m), th (rad)."""
+        return ()
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
         """What else is known of each world, arrays of (n, …): not for the policy. Called after each step."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments, elementwise
 from botyard.learning.tasks.base import B1, F4, F8, I8, EpisodeDraws, Task
@@ -110,6 +110,11 @@ class Coverage(Task):
         out[:, 2], out[:, 3] = elementwise.cosine_sine(w.pose[:, 0, 2])
         self._drive.observe(w.vel[:, 0], out[:, 4:6])
         out[:, 6:] = self.covered.reshape(len(out), -1)
+
+    def marks(self, world: int) -> ArrayLike:
+        """The middles of cells that are not covered yet."""
+        rows, columns = np.nonzero(~self.covered[world])
+        return np.stack([self._middles[columns], self._middles[rows]], axis=1)
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
         """``success``: whether enough is covered; ``covered``: what share of the cells is."""

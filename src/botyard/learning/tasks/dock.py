@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments
 from botyard.elementary import cos
@@ -137,6 +137,10 @@ class Dock(Task):
         out[:, rays : rays + 2] = between(robot, self.docks) / FAR_M
         out[:, rays + 2 : rays + 4] = headings(robot, self.docks)
         self._drive.observe(w.vel[:, 0], out[:, rays + 4 :])
+
+    def marks(self, world: int) -> ArrayLike:
+        """Where a robot is docked."""
+        return self.docks[world, None]
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
         """``success``: whether the robot is in the dock; ``distance`` of that, m."""

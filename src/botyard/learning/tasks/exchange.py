@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments, elementwise
 from botyard.learning.tasks.base import B1, F4, F8, I8, START_STREAM, EpisodeDraws, TeamTask
@@ -130,6 +130,11 @@ class Exchange(TeamTask):
         out[..., 7:] = seen_others(w, self.neighbours, self.diameter)
         low, high = self.observation_bounds(w)
         np.clip(out, low, high, out=out)
+
+    def marks(self, world: int) -> ArrayLike:
+        """Where each robot goes."""
+        goals: F8 = self.goals[world]
+        return goals
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
         """``success``: whether all are at their goals; ``arrived``: how many are."""

@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments, elementwise
 from botyard.learning.tasks.base import B1, F4, F8, I8, START_STREAM, EpisodeDraws, TeamTask
@@ -152,6 +152,11 @@ class Formation(TeamTask):
         out[..., 6:] = seen_others(w, self.neighbours, self.radius)
         low, high = self.observation_bounds(w)
         np.clip(out, low, high, out=out)
+
+    def marks(self, world: int) -> ArrayLike:
+        """Where robots should be now."""
+        places: F8 = self.places[world]
+        return places
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
         """``success``: whether the formation was held; ``error``: distance of the robot that is farthest from its place, m."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments
 from botyard.engine.batch import TICK
@@ -175,6 +175,10 @@ class Navigate(Task):
         """See the class."""
         self._see()
         out[:] = self._seen
+
+    def marks(self, world: int) -> ArrayLike:
+        """The goal."""
+        return self.goals[world, None]
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
         """``success``: whether it is at the goal; ``distance`` of the goal, m."""

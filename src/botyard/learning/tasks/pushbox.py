@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments, elementwise
 from botyard.geometry import Pose
@@ -180,6 +180,10 @@ class PushBox(TeamTask):
         out[..., 10:] = seen_others(w, self.neighbours, FAR_M)
         low, high = self.observation_bounds(w)
         np.clip(out, low, high, out=out)
+
+    def marks(self, world: int) -> ArrayLike:
+        """Where the box goes."""
+        return [(0.0, 0.0)]
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
         """``success``: whether the box is at the goal; ``distance`` of the goal from the box, m."""
