@@ -14,6 +14,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from botyard.errors import ArgumentError
 from botyard.learning import Environment, Navigate, VectorEnvironment
 from botyard.learning.catalog import TASKS
 
@@ -281,3 +282,24 @@ def test_what_navigate_observes_and_rewards_is_what_its_description_says() -> No
         if k == 4:
             w.param("max_speed")[:] *= 3.0
     assert ends == {(False, False), (True, False), (False, True)}
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "least", "others"),
+    [
+        ("Follow", "distance_m", 0.6, {}),
+        *(("Exchange", "diameter", 0.55 / math.sin(math.pi / m), {"robots": m}) for m in (2, 3, 6, 40)),
+        *(("Formation", "radius", m * 0.7 / (2 * math.pi), {"robots": m}) for m in (3, 6)),
+    ],
+)
+def test_nobody_touches_another_at_the_beginning(name: str, option: str, least: float, others: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError, match=f"{option}: expected a number from {least:g}"):
+        VectorEnvironment(name, 1, **others, **{option: 0.99 * least})
+    envs = VectorEnvironment(name, 64, **others, **{option: 1.0001 * least})
+    envs.reset(seed=5)
+    w = envs.worlds
+    w.command[:] = 0.0
+    w.step()
+    apart = np.hypot(*np.moveaxis(w.pose[:, :, None, :2] - w.pose[:, None, :, :2], -1, 0))
+    apart[:, np.arange(apart.shape[1]), np.arange(apart.shape[1])] = np.inf
+    assert apart.min() > 0.4 and not w.contact.any()

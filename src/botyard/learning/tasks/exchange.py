@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments, elementwise
+from botyard.elementary import sin
 from botyard.learning.tasks.base import B1, F4, F8, I8, START_STREAM, EpisodeDraws, TeamTask
 from botyard.learning.tasks.geometry import between, distances, seen_others
 from botyard.learning.tasks.robots import Driving, lidar_robot
@@ -43,8 +44,8 @@ class Exchange(TeamTask):
     GOAL_REWARD: ClassVar[float] = 5.0
     CONTACT_COST: ClassVar[float] = 1.0
     STEP_COST: ClassVar[float] = 0.01
-    LEAST_ARC_M: ClassVar[float] = 0.6
-    """Least distance of robots on the circle, m."""
+    LEAST_APART_M: ClassVar[float] = 0.55
+    """Least distance of the middles of neighbours at the beginning, m: they are 0.4 m wide."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class Exchange(TeamTask):
     ) -> None:
         count = arguments.whole(robots, "robots", low=2, high=1000)
         self.diameter: float = arguments.number(
-            diameter, "diameter", low=count * self.LEAST_ARC_M / math.pi, high=1e4, unit="m"
+            diameter, "diameter", low=self.LEAST_APART_M / sin(math.pi / count), high=1e4, unit="m"
         )
         self.neighbours: int = min(arguments.whole(neighbours, "neighbours", low=0), count - 1)
         self.goal_m: float = arguments.number(goal_m, "goal_m", low=0.0, above=True, unit="m")

@@ -46,7 +46,7 @@ class Follow(Task):
     rays : int
         Rays of the lidar.
     distance_m : float
-        Distance to keep, between the middles of both robots, m.
+        Distance to keep, between the middles of both robots, m: 0.6 … 3. They begin at 0.8 … 1.2 times it, and are 0.4 m wide.
     lost_m : float
         Distance at which the leader is lost, m.
     leader_speed : float
@@ -74,7 +74,7 @@ class Follow(Task):
         self.scenes = MapBuilder("hall").rectangle(-HALL_M / 2, -HALL_M / 2, HALL_M, HALL_M).scene()
         self.sensors = ("laser",)
         self.poses = self._starts
-        self.distance_m: float = arguments.number(distance_m, "distance_m", low=0.5, high=3.0, unit="m")
+        self.distance_m: float = arguments.number(distance_m, "distance_m", low=0.6, high=3.0, unit="m")
         self.lost_m: float = arguments.number(lost_m, "lost_m", low=2.0 * self.distance_m, unit="m")
         self.leader_speed: float = arguments.number(leader_speed, "leader_speed", low=0.0, high=1.0, unit="m/s")
         self._blocked = min(BLOCKED_M, BLOCKED_SHARE * self.distance_m)
