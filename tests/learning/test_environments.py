@@ -315,6 +315,128 @@ def test_tasks_that_return_instead_of_writing_are_told(method: str) -> None:
         used()
 
 
+def test_actions_that_return_commands_instead_of_writing_them_are_told() -> None:
+    class Returning(Navigate):
+        def act(self, w: Any, actions: Any) -> Any:
+            return actions
+
+    envs = VectorEnvironment(Returning(rays=4, maps=1), 2)
+    envs.reset(seed=1)
+    with pytest.raises(ArgumentError, match=r"Returning\.act: expected that it writes into w\.command"):
+        envs.step(np.zeros((2, 2)))
+
+
+def test_what_is_known_of_ends_is_of_worlds_that_have_ended() -> None:
+    """In the form of Gymnasium: as its own vector environment tells it."""
+    n = 4
+    many = vector(n, autoreset_mode="SameStep")
+    singles = gymnasium.vector.SyncVectorEnv(
+        [lambda: Environment(task(max_steps=20)) for _ in range(n)], autoreset_mode=AutoresetMode.SAME_STEP
+    )
+    for envs in (many, singles):
+        envs.reset(seed=5)
+    dice, seen = np.random.default_rng(3), 0
+    for _ in range(60):
+        actions = dice.uniform([0.2, -1.0], 1.0, (n, 2)).astype(np.float32)
+        ended = many.step(actions)[4], singles.step(actions)[4]
+        assert [("final_info" in infos) for infos in ended] in ([True, True], [False, False])
+        if "final_info" not in ended[0]:
+            continue
+        mine, wanted = (infos["final_info"] for infos in ended)
+        seen += 0 < ended[0]["_final_info"].sum() < n
+        for name in ("success", "distance"):
+            mask = mine[f"_{name}"]
+            assert (mask == wanted[f"_{name}"]).all() and (mask == ended[0]["_final_info"]).all()
+            assert (mine[name][mask] == wanted[name][mask]).all()
+    assert seen, "some worlds have ended, others not"
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_the_end_is_told_as_it_was_and_stays(copy: bool) -> None:
+    """Of a task that gives an array that it keeps, and that `on_reset` and later steps write into."""
+
+    class Restarting(Keeping):
+        def on_reset(self, w: Any, mask: Any, rng: Any) -> None:
+            super().on_reset(w, mask, rng)
+            self.count[mask] = 0
+
+    envs = VectorEnvironment(Restarting(rays=4, maps=1, max_steps=3), 2, autoreset_mode="SameStep", copy=copy)
+    envs.reset(seed=1)
+    infos = [envs.step(np.zeros((2, 2)))[4] for _ in range(4)]
+    assert [one["count"].tolist() for one in infos] == [[1, 1], [2, 2], [0, 0], [1, 1]]
+    assert infos[2]["final_info"]["count"].tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_a_time_limit_of_gymnasium_is_one_of_many_worlds_too(mode: AutoresetMode) -> None:
+    """For ids with a limit, and where one is asked for: as around a single environment."""
+    name = "tests/Limited-v0"
+    gymnasium.register(
+        name,
+        entry_point="botyard.learning.environments:Environment",
+        vector_entry_point="botyard.learning.environments:VectorEnvironment",
+        kwargs={"task": "Navigate", "rays": 4, "maps": 1},
+        max_episode_steps=7,
+    )
+    try:
+        made = [
+            gymnasium.make_vec(name, num_envs=3, autoreset_mode=mode),
+            gymnasium.make_vec(
+                "botyard/Navigate-v0", num_envs=3, autoreset_mode=mode, rays=4, maps=1, max_episode_steps=7
+            ),
+        ]
+        single = gymnasium.make(name)
+    finally:
+        del gymnasium.registry[name]
+    single.reset(seed=2)
+    cut = [single.step(np.zeros(2))[3] for _ in range(8)]
+    assert cut == [False] * 6 + [True] * 2
+    for envs in made:
+        envs.reset(seed=2)
+        ends = [envs.step(np.zeros((3, 2)))[3].tolist() for _ in range(8)]
+        assert ends[:7] == [[False] * 3] * 6 + [[True] * 3]
+        assert ends[7] == [mode is AutoresetMode.DISABLED] * 3
+    with pytest.raises(ArgumentError, match="max_episode_steps: expected a whole number of at least 1"):
+        vector(max_episode_steps=0)
+
+
+def test_movies_run_in_real_time() -> None:
+    for step, wanted in ((0.1, 10), (0.5, 2), (0.02, 50), (3.0, 1)):
+        slow = task()
+        slow.step = step
+        assert Environment(copy.deepcopy(slow)).metadata["render_fps"] == wanted
+        assert VectorEnvironment(slow, 2).metadata["render_fps"] == wanted
+
+
+def test_a_single_environment_names_its_own_shape() -> None:
+    env = Environment(task())
+    env.reset(seed=1)
+    for action in ([0.1], 0.5, [[0.0, 0.0]]):
+        with pytest.raises(ArgumentError, match=r"^action: expected an array of shape \(2,\), found one of shape"):
+            env.step(action)
+
+
+def test_the_number_of_environments_is_named() -> None:
+    with pytest.raises(ArgumentError, match="num_envs: expected a whole number from 1 to 1000000, found 10000000"):
+        vector(10_000_000)
+
+
+def test_specs_with_a_mode_as_a_text_are_written_as_json() -> None:
+    envs = gymnasium.make_vec("botyard/Navigate-v0", num_envs=2, autoreset_mode="SameStep", rays=4, maps=1)
+    spec = envs.spec
+    assert spec is not None and '"autoreset_mode": "SameStep"' in spec.to_json()
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+
+
+def test_infos_are_a_dict() -> None:
+    class Silent(Navigate):
+        def info(self, w: Any) -> Any:
+            return None
+
+    with pytest.raises(ArgumentError, match=r"Silent\.info: expected a dict, found None"):
+        Environment(Silent(rays=4, maps=1)).reset(seed=1)
+
+
 @pytest.mark.parametrize("values", [np.zeros(1), 3.0, [1, 2]])
 def test_infos_have_a_row_for_each_world(values: Any) -> None:
     class Telling(Navigate):

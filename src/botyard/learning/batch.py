@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments
 from botyard.errors import ArgumentError, NotNowError
-from botyard.learning.tasks.base import B1, F4, I8, EpisodeDraws, Task
+from botyard.learning.tasks.base import B1, F4, I8, EpisodeDraws, Task, ask
 from botyard.sim.worlds import Worlds
 
 PICTURE_PIXELS: Final = 480
@@ -25,7 +25,8 @@ class TaskBatch:
     """Worlds with a task, and the arrays of a step.
 
     Arrays that are handed out are copies, or, without `copy`, of two sets that take turns: what a step returned stays as it is until the
-    step after the next. Resets have sets of their own: worlds may be reset between two steps.
+    step after the next. Resets have sets of their own: worlds may be reset between two steps. Infos are always copies: a task may give
+    arrays that it goes on writing into.
     """
 
     def __init__(self, task: Task, n: int, threads: int, copy: bool, seed: int) -> None:
@@ -41,12 +42,13 @@ class TaskBatch:
             boxes=task.boxes,
         )
         self._owner = task._owner = object()
-        task.begin(self.worlds)
+        task._begin(self.worlds)
         low, high = task.observation_bounds(self.worlds)
         self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         low, high = task.action_bounds(self.worlds)
         self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         self._bounds = self.action_space.low, self.action_space.high
+        self._shape = len(self.worlds), *self.action_space.shape
         self._copy = arguments.flag(copy, "copy")
         sets = 1 if copy else 2
         self._sets = cycle([self._arrays(n) for _ in range(sets)])
@@ -60,16 +62,13 @@ class TaskBatch:
 
     def ask(self, method: Callable[..., object], *arrays: NDArray[Any]) -> None:
         """Let the task write into arrays. ArgumentError: it returns something instead."""
-        found = method(self.worlds, *arrays)
-        if found is not None:
-            raise ArgumentError(
-                f"{type(self.task).__name__}.{method.__name__}: expected that it writes into the arrays that it is given and returns None, "
-                f"found {arguments.found(found)}"
-            )
+        ask(self.task, method, self.worlds, *arrays)
 
     def infos(self) -> dict[str, NDArray[Any]]:
-        """What the task tells of each world. ArgumentError: it has not a row for each."""
+        """What the task tells of each world, in its own arrays. ArgumentError: it has not a row for each."""
         infos, n = self.task.info(self.worlds), len(self.worlds)
+        if not isinstance(infos, dict):
+            raise ArgumentError(f"{type(self.task).__name__}.info: expected a dict, found {arguments.found(infos)}")
         for name, values in infos.items():
             if not isinstance(values, np.ndarray) or values.ndim == 0 or len(values) != n:
                 raise ArgumentError(
@@ -77,6 +76,10 @@ class TaskBatch:
                     f"found {arguments.found(values)}"
                 )
         return infos
+
+    def info(self) -> dict[str, Any]:
+        """What the task tells of the first world."""
+        return {name: values[0].copy() for name, values in self.infos().items()}
 
     def next_set(self) -> tuple[F4, NDArray[np.float64], B1, B1]:
         """Arrays of a step, for observations, rewards, terminations and truncations."""
@@ -102,14 +105,15 @@ class TaskBatch:
         if not self.has_begun:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
         self._check_owner()
-        given = as_actions(actions)
-        wanted = (len(self.worlds), *self.action_space.shape)
-        if given.shape != wanted:
-            raise ArgumentError(f"actions: expected an array of shape {wanted}, found one of shape {given.shape}")
+        given = as_actions(actions, self._shape)
         if not math.isfinite(given.sum()) and not np.isfinite(given).all():  # a sum may be too large for its type
             raise ArgumentError("actions: expected finite numbers")
         low, high = self._bounds
-        self.task.act(self.worlds, np.minimum(np.maximum(given, low), high))
+        found = self.task.act(self.worlds, np.minimum(np.maximum(given, low), high))
+        if found is not None:
+            raise ArgumentError(
+                f"{type(self.task).__name__}.act: expected that it writes into w.command and returns None, found {arguments.found(found)}"
+            )
 
     def _check_owner(self) -> None:
         """Two environments with one task would write into the same goals."""
@@ -140,6 +144,11 @@ class OfBatch:
         """The task."""
         return self._batch.task
 
+    @property
+    def _fps(self) -> int:
+        """At so many pictures in a second, one for each step, movies run in real time."""
+        return max(1, round(1.0 / self.worlds.dt))
+
 
 def checked_mode(render_mode: str | None) -> str | None:
     """A render mode. ArgumentError: there is none of that name."""
@@ -148,12 +157,15 @@ def checked_mode(render_mode: str | None) -> str | None:
     return render_mode
 
 
-def as_actions(given: ArrayLike) -> F4:
-    """Actions as an array. ArgumentError: they are no numbers."""
+def as_actions(given: ArrayLike, shape: tuple[int, ...], what: str = "actions") -> F4:
+    """Actions as an array of a shape. ArgumentError: they are no numbers, or of another shape."""
     try:
-        return np.asarray(given, np.float32)
+        found = np.asarray(given, np.float32)
     except (TypeError, ValueError):
-        raise ArgumentError(f"actions: expected numbers, found {arguments.found(given)}") from None
+        raise ArgumentError(f"{what}: expected numbers, found {arguments.found(given)}") from None
+    if found.shape != shape:
+        raise ArgumentError(f"{what}: expected an array of shape {shape}, found one of shape {found.shape}")
+    return found
 
 
 def row_of_seeds(seed: int, n: int) -> NDArray[np.uint64]:

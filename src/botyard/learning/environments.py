@@ -15,6 +15,7 @@ from botyard.errors import ArgumentError
 from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, as_actions, checked_mode, row_of_seeds
 from botyard.learning.catalog import find_task
 from botyard.learning.tasks.base import B1, Task
+from botyard.sim.worlds import MAX_WORLDS
 
 
 class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
@@ -29,11 +30,14 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
     autoreset_mode : AutoresetMode or str
         What happens when an episode ends. ``NextStep``: the next step begins another one, and ignores the action. ``SameStep``: the step
         begins another one; the last observation is ``final_obs`` in infos (all rows; those of ``_final_obs`` count), what else is known of
-        the end ``final_info``. ``Disabled``: nothing, until ``reset(options={"reset_mask": mask})``.
+        the end ``final_info`` (in the same way), and infos themselves are of the episode that has begun. ``Disabled``: nothing, until
+        ``reset(options={"reset_mask": mask})``.
     threads : int
         Threads of the simulation; results do not depend on them.
     copy : bool
-        False: arrays are not copied; those that a step returned are valid until the step after the next one.
+        False: observations, rewards and ends are not copied; those that a step returned are valid until the step after the next one.
+    max_episode_steps : int, optional
+        Episodes are truncated after so many steps, also if the task would go on: the time limit of Gymnasium.
     render_mode : str, optional
         ``rgb_array``.
     **options
@@ -59,14 +63,18 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         threads: int = 1,
         copy: bool = True,
+        max_episode_steps: int | None = None,
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        self.num_envs: int = arguments.whole(num_envs, "num_envs", low=1)
+        self.num_envs: int = arguments.whole(num_envs, "num_envs", low=1, high=MAX_WORLDS)
         self.autoreset_mode: AutoresetMode = _mode_of(autoreset_mode)
-        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self._limit = (
+            None if max_episode_steps is None else arguments.whole(max_episode_steps, "max_episode_steps", low=1)
+        )
         self.render_mode: str | None = checked_mode(render_mode)
         self._batch = TaskBatch(find_task(task, **options), self.num_envs, threads, copy, seed=1)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode, "render_fps": self._fps}
         self.single_observation_space = self._batch.observation_space
         self.single_action_space = self._batch.action_space
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, self.num_envs)
@@ -132,28 +140,32 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
             worlds.step()
         batch.ask(task.reward, rewards)
         batch.ask(task.done, terminated, truncated)
+        if self._limit is not None:
+            truncated |= worlds.tick >= self._limit
         if begun is not None:
             rewards[begun] = 0.0
             terminated[begun] = truncated[begun] = False
-        infos = self._infos()
-        self._ended = terminated | truncated
+        ended = self._ended = terminated | truncated
         batch.ask(task.observe, observed)
-        if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
-            infos |= {
-                "final_obs": observed.copy(), "_final_obs": self._ended.copy(),
-                "final_info": {**infos}, "_final_info": self._ended.copy(),
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
+            final = {
+                "final_obs": observed.copy(), "_final_obs": ended.copy(),
+                "final_info": self._infos(ended), "_final_info": ended.copy(),
             }  # fmt: skip
-            batch.begin(np.flatnonzero(self._ended))
-            infos |= self._infos()
+            batch.begin(np.flatnonzero(ended))
+            infos = self._infos() | final
             batch.ask(task.observe, observed)
+        else:
+            infos = self._infos()
         given = batch.given(observed, rewards, terminated, truncated)
         return given[0], given[1], given[2], given[3], infos
 
-    def _infos(self) -> dict[str, Any]:
-        """What the task tells, in the form of Gymnasium: each value with a mask of the worlds that have it."""
+    def _infos(self, of: B1 | None = None) -> dict[str, Any]:
+        """What the task tells, in the form of Gymnasium: each value with a mask of the worlds that have it; without `of`, all have."""
         infos: dict[str, Any] = {}
         for name, values in self._batch.infos().items():
-            infos[name], infos[f"_{name}"] = self._batch.given(values)[0], np.ones(self.num_envs, np.bool_)
+            infos[name] = values.copy()
+            infos[f"_{name}"] = np.ones(self.num_envs, np.bool_) if of is None else of.copy()
         return infos
 
     def render(self) -> tuple[Any, ...] | None:
@@ -194,7 +206,9 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
     ) -> None:
         self.render_mode: str | None = checked_mode(render_mode)
         self._batch = TaskBatch(find_task(task, **options), 1, 1, copy=True, seed=1)
+        self.metadata = {**self.metadata, "render_fps": self._fps}
         self.observation_space, self.action_space = self._batch.observation_space, self._batch.action_space
+        self._shape = self.action_space.shape
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode: the first one of a seed, or the next one. The first time, a seed is drawn."""
@@ -205,21 +219,18 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
         batch.begin(batch.everyone, None if seed is None else row_of_seeds(seed, 1))
         observed = batch.next_first()
         batch.ask(self.task.observe, observed)
-        return observed[0].copy(), self._info()
+        return observed[0].copy(), batch.info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Advance the world by a step."""
         batch, worlds, task = self._batch, self.worlds, self.task
         observed, rewards, terminated, truncated = batch.next_set()
-        batch.act(as_actions(action)[None])
+        batch.act(as_actions(action, self._shape, "action")[None])
         worlds.step()
         batch.ask(task.reward, rewards)
         batch.ask(task.done, terminated, truncated)
         batch.ask(task.observe, observed)
-        return observed[0].copy(), float(rewards[0]), bool(terminated[0]), bool(truncated[0]), self._info()
-
-    def _info(self) -> dict[str, Any]:
-        return {name: values[0] for name, values in self._batch.infos().items()}
+        return observed[0].copy(), float(rewards[0]), bool(terminated[0]), bool(truncated[0]), batch.info()
 
     def render(self) -> Any:
         """A picture of the world, (height, width, 3); None without a mode."""

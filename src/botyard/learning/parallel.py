@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 import pettingzoo
 
+from botyard import arguments
 from botyard.errors import ArgumentError
 from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, as_actions, checked_mode, row_of_seeds
 from botyard.learning.catalog import find_task
@@ -44,7 +45,11 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         self.render_mode: str | None = checked_mode(render_mode)
         self._team = found
         self._batch = TaskBatch(found, 1, 1, copy=True, seed=1)
-        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 10, "name": f"botyard_{type(found).__name__}_v0"}
+        self.metadata = {
+            "render_modes": ["rgb_array"],
+            "render_fps": self._fps,
+            "name": f"botyard_{type(found).__name__}_v0",
+        }
         self.possible_agents: list[str] = list(self.worlds.names)
         self.agents: list[str] = []
         self._random = np.random.default_rng()
@@ -96,8 +101,12 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         Raises
         ------
         ArgumentError
-            The action of an agent is missing, of another shape, or not finite.
+            Actions are no mapping, or that of an agent is missing, of another shape, or not finite.
         """
+        if not isinstance(actions, Mapping):
+            raise ArgumentError(
+                f"actions: expected a mapping from agents to their actions, found {arguments.found(actions)}"
+            )
         if not self.agents and self._batch.has_begun:
             return {}, {}, {}, {}, {}
         agents, worlds, team = self.agents, self.worlds, self._team
@@ -122,10 +131,7 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         """Actions as an array, (1, m, …)."""
         stacked = np.zeros((1, *self._batch.action_space.shape), np.float32)
         for k, name in enumerate(self.agents):
-            given = as_actions(actions[name])
-            if given.shape != stacked.shape[2:]:
-                raise ArgumentError(f"actions: {name}: expected the shape {stacked.shape[2:]}, found {given.shape}")
-            stacked[0, k] = given
+            stacked[0, k] = as_actions(actions[name], stacked.shape[2:], f"actions: {name}")
         return stacked
 
     def _observations(self, observed: F4) -> dict[str, Any]:
@@ -134,7 +140,7 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
 
     def _infos(self) -> dict[str, dict[str, Any]]:
         """What the task tells, the same for all agents."""
-        info = {name: values[0] for name, values in self._team.info(self.worlds).items()}
+        info = self._batch.info()
         return {name: dict(info) for name in self.possible_agents}
 
     def state(self) -> Any:

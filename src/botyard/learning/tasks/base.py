@@ -7,13 +7,15 @@ function of the seed of a world, of the number of its episode, and of the draw, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from botyard import arguments
 from botyard.engine.rng import stream_keys, uniform
+from botyard.errors import ArgumentError
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
 from botyard.sim.lineups import Model
@@ -105,6 +107,10 @@ class Task(ABC):
     def begin(self, w: Worlds) -> None:  # noqa: B027 - many tasks keep nothing
         """Make the arrays that the task keeps; called once."""
 
+    def _begin(self, w: Worlds) -> None:
+        """`begin`, and what the base class itself keeps: a task of a user's own need not know of that."""
+        self.begin(w)
+
     @abstractmethod
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
         """Episodes have begun in the worlds `mask` (numbers, (k,)): choose their goals."""
@@ -145,16 +151,26 @@ class TeamTask(Task):
     def rewards(self, w: Worlds, out: F8) -> None:
         """Write the reward of each robot for the step that was done into `out`, (n, m) float64."""
 
-    def begin(self, w: Worlds) -> None:
-        """Make the array of rewards."""
+    def _begin(self, w: Worlds) -> None:
         self.of_robots: F8 = np.zeros((len(w), len(w.names)))
         """What `rewards` wrote last, (n, m)."""
+        super()._begin(w)
 
     def reward(self, w: Worlds, out: F8) -> None:
         """The mean of the robots' rewards. Where an episode has begun instead of a step, there are none."""
-        self.rewards(w, self.of_robots)
+        ask(self, self.rewards, w, self.of_robots)
         self.of_robots[w.tick == 0] = 0.0
         out[:] = mean_of(self.of_robots)
+
+
+def ask(task: Task, method: Callable[..., object], w: Worlds, *arrays: NDArray[Any]) -> None:
+    """Let a method of a task write into arrays. ArgumentError: it returns something instead, which would be lost."""
+    found = method(w, *arrays)
+    if found is not None:
+        raise ArgumentError(
+            f"{type(task).__name__}.{method.__name__}: expected that it writes into the arrays that it is given and returns None, "
+            f"found {arguments.found(found)}"
+        )
 
 
 def mean_of(values: F8) -> F8:
@@ -166,4 +182,4 @@ def mean_of(values: F8) -> F8:
     return mean
 
 
-__all__ = ["B1", "F4", "F8", "I8", "START_STREAM", "EpisodeDraws", "Task", "TeamTask", "mean_of"]
+__all__ = ["B1", "F4", "F8", "I8", "START_STREAM", "EpisodeDraws", "Task", "TeamTask", "ask", "mean_of"]

@@ -131,7 +131,6 @@ class PushBox(TeamTask):
 
     def begin(self, w: Worlds) -> None:
         """Make the arrays of distances."""
-        super().begin(w)
         self._far: F8 = np.zeros(len(w))
         self._away: F8 = np.zeros((len(w), len(self.robots)))
         self._before = self._far, self._away
