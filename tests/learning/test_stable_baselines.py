@@ -51,6 +51,14 @@ def test_the_contract() -> None:
                 ends += 1
     assert ends > n
     assert envs.get_attr("render_mode", [0, 2]) == [None, None] and envs.env_is_wrapped(object, 1) == [False]
+    assert envs.get_attr("num_envs", np.int64(1)) == [3] and len(envs.get_attr("num_envs", np.array([0, -1]))) == 2
+    for wrong in (3, -4, [0, 7], "a"):
+        with pytest.raises(ArgumentError, match="indices: expected"):
+            envs.get_attr("num_envs", wrong)  # type: ignore[arg-type]
+    for wrong_seed in (-1, 1.5):
+        with pytest.raises(ArgumentError, match="seed: expected a whole number"):
+            envs.seed(wrong_seed)  # type: ignore[arg-type]
+    assert envs.reset().shape == (3, 21), "a refused seed changes nothing"
     with pytest.raises(ArgumentError, match=r"envs\.worlds"):
         envs.set_attr("max_steps", 3)
     envs.close()

@@ -5,6 +5,7 @@ stable-baselines3, which brings torch, is no requirement of botyard; it is impor
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -13,11 +14,13 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from botyard import arguments
 from botyard.errors import ArgumentError
+from botyard.learning.batch import MAX_SEED
 from botyard.learning.environments import VectorEnvironment
 from botyard.learning.tasks.base import Task
 
-Indices = int | Iterable[int] | None
+Indices = int | np.integer[Any] | Iterable[int] | None
 
 
 class VecEnvMethods:
@@ -44,8 +47,9 @@ class VecEnvMethods:
         return observed
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Worlds get the seeds `seed`, `seed` + 1, … when they are reset; None: drawn ones."""
-        first = int(np.random.default_rng().integers(2**32)) if seed is None else seed
+        """Worlds get the seeds `seed`, `seed` + 1, … when they are reset; None: drawn ones. ArgumentError: it is no whole number from 0."""
+        drawn = int(np.random.default_rng().integers(2**32))
+        first = drawn if seed is None else arguments.whole(seed, "seed", low=0, high=MAX_SEED)
         self._seed = first
         return [first + i for i in range(self.num_envs)]
 
@@ -104,9 +108,15 @@ class VecEnvMethods:
         return [False] * len(self._chosen(indices))
 
     def _chosen(self, indices: Indices) -> list[int]:
+        """Numbers of worlds; negative ones count from the last. ArgumentError: they are none."""
+        n = self.num_envs
         if indices is None:
-            return list(range(self.num_envs))
-        return [indices] if isinstance(indices, int) else list(indices)
+            return list(range(n))
+        try:
+            given = [operator.index(indices)]  # type: ignore[arg-type] # several have none
+        except TypeError:
+            given = arguments.several(indices, "indices", "numbers of worlds")
+        return [arguments.whole(one, "indices", low=-n, high=n - 1) % n for one in given]
 
 
 @cache
