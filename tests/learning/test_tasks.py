@@ -15,7 +15,16 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from botyard.errors import ArgumentError
-from botyard.learning import Environment, Navigate, VectorEnvironment
+from botyard.learning import (
+    Coverage,
+    Environment,
+    EpisodeDraws,
+    Exchange,
+    Follow,
+    Formation,
+    Navigate,
+    VectorEnvironment,
+)
 from botyard.learning.catalog import TASKS
 
 F8 = NDArray[Any]
@@ -303,3 +312,30 @@ def test_nobody_touches_another_at_the_beginning(name: str, option: str, least: 
     apart = np.hypot(*np.moveaxis(w.pose[:, :, None, :2] - w.pose[:, None, :, :2], -1, 0))
     apart[:, np.arange(apart.shape[1]), np.arange(apart.shape[1])] = np.inf
     assert apart.min() > 0.4 and not w.contact.any()
+
+
+def test_a_room_of_coverage_is_as_large_as_it_is_asked_for() -> None:
+    assert Coverage(size=2.5).size == 2.5 and Coverage(size=2.5).cells == 5
+    with pytest.raises(ArgumentError, match=r"size: expected a multiple of 0\.5 m, found 1\.3"):
+        Coverage(size=1.3)
+
+
+def test_the_leader_is_lost_where_its_distance_allows() -> None:
+    """Without a distance of its own; one that is given is checked against the other."""
+    assert [Follow(distance_m=d, rays=4).lost_m for d in (1.2, 2.5, 3.0)] == [5.0, 5.0, 6.0]
+    with pytest.raises(ArgumentError, match="lost_m: expected a number of at least 6 m, found 5"):
+        Follow(distance_m=3.0, lost_m=5.0)
+
+
+@pytest.mark.parametrize("team", [Exchange(robots=3, diameter=3.0), Formation(robots=3, speed=0.0, radius=1.0)])
+def test_both_pay_for_a_contact(team: Exchange | Formation) -> None:
+    """Who is stopped, and who stood still and was driven into; the third one does not."""
+    env = Environment(team)
+    env.reset(seed=1)
+    w = env.worlds
+    w.reset(poses=[[0.0, 0.0, 0.0], [-0.5, 0.0, 0.0], [5.0, 5.0, 0.0]])
+    team.on_reset(w, np.array([0]), EpisodeDraws(w.seeds))
+    while not (w.contact[0] != 0).any():
+        env.step(np.array([[0.0, 0.0], [0.5, 0.0], [0.0, 0.0]]))
+    assert w.contact[0].tolist() == [0, 2, 0] and w.other[0].tolist() == [-1, 0, -1]
+    assert (team.of_robots[0] < -0.9).tolist() == [True, True, False]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments, elementwise
+from botyard.errors import ArgumentError
 from botyard.learning.tasks.base import B1, F4, F8, I8, EpisodeDraws, Task
 from botyard.learning.tasks.robots import Driving, lidar_robot
 from botyard.model.mapbuilder import MapBuilder
@@ -32,7 +33,7 @@ class Coverage(Task):
     Parameters
     ----------
     size : float
-        Edge of the room, m, a multiple of 0.5 m.
+        Edge of the room, m: 1 … 100, a multiple of 0.5 m.
     share : float
         What share of the cells is enough, 0 … 1.
     max_steps : int
@@ -46,7 +47,9 @@ class Coverage(Task):
 
     def __init__(self, *, size: float = 6.0, share: float = 0.95, max_steps: int = 1000) -> None:
         size = arguments.number(size, "size", low=1.0, high=100.0, unit="m")
-        self.cells: int = max(2, round(size / CELL_M))
+        self.cells: int = round(size / CELL_M)
+        if abs(size - self.cells * CELL_M) > 1e-9:
+            raise ArgumentError(f"size: expected a multiple of {CELL_M:g} m, found {size:g}")
         self.size: float = self.cells * CELL_M
         self.share: float = arguments.number(share, "share", low=0.0, high=1.0)
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from botyard import arguments, elementwise
 from botyard.elementary import sin
 from botyard.learning.tasks.base import B1, F4, F8, I8, START_STREAM, EpisodeDraws, TeamTask
-from botyard.learning.tasks.geometry import between, distances, seen_others
+from botyard.learning.tasks.geometry import between, distances, seen_others, touching
 from botyard.learning.tasks.robots import Driving, lidar_robot
 from botyard.sim.worlds import Worlds
 
@@ -24,8 +24,9 @@ class Exchange(TeamTask):
     shares of the greatest; of each of the k nearest others, nearest first: place ahead and to the left, as shares of the diameter, and
     velocity ahead and to the left in the robot's own axes, m/s. Action of each robot, (2,): velocities forward and of rotation, −1 … 1.
 
-    The reward of each robot is its progress towards its goal, m, 1 less while it touches another one, and 0.01 less for each step in which
-    it is not at its goal. An episode ends when all are at their goals: each gets 5 more, and ``success`` in infos says it.
+    The reward of each robot is its progress towards its goal, m; 1 less while it and another one touch, whoever has driven into whom; and
+    0.01 less for each step in which it is not at its goal. An episode ends when all are at their goals: each gets 5 more, and ``success``
+    in infos says it.
 
     Parameters
     ----------
@@ -93,7 +94,6 @@ class Exchange(TeamTask):
 
     def begin(self, w: Worlds) -> None:
         """Make the arrays of goals."""
-        super().begin(w)
         self.goals: F8 = np.zeros((len(w), len(self.robots), 2))
         self._far: F8 = np.zeros(self.goals.shape[:2])
         self._before = self._far
@@ -112,7 +112,7 @@ class Exchange(TeamTask):
         """Progress, contacts, the step, the end."""
         self._far = distances(w.pose, self.goals)
         arrived = self._far < self.goal_m
-        out[:] = self._before - self._far - self.CONTACT_COST * (w.contact != 0) - self.STEP_COST * ~arrived
+        out[:] = self._before - self._far - self.CONTACT_COST * touching(w) - self.STEP_COST * ~arrived
         out += self.GOAL_REWARD * np.asarray(arrived.all(axis=1))[:, None]
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:

@@ -47,8 +47,8 @@ class Follow(Task):
         Rays of the lidar.
     distance_m : float
         Distance to keep, between the middles of both robots, m: 0.6 … 3. They begin at 0.8 … 1.2 times it, and are 0.4 m wide.
-    lost_m : float
-        Distance at which the leader is lost, m.
+    lost_m : float, optional
+        Distance at which the leader is lost, m, at least twice `distance_m`; without it that, or 5 m if that is more.
     leader_speed : float
         m/s; the follower reaches 1 m/s.
     max_steps : int
@@ -56,6 +56,7 @@ class Follow(Task):
     """
 
     LOSS: ClassVar[float] = 5.0
+    LOST_M: ClassVar[float] = 5.0
     RIGHT_SHARE: ClassVar[float] = 0.8
     RIGHT_ERROR: ClassVar[float] = 1.0 / 3.0
     """Share of the distance by which it may be wrong."""
@@ -65,7 +66,7 @@ class Follow(Task):
         *,
         rays: int = 32,
         distance_m: float = 1.2,
-        lost_m: float = 5.0,
+        lost_m: float | None = None,
         leader_speed: float = 0.5,
         max_steps: int = 300,
     ) -> None:
@@ -75,7 +76,10 @@ class Follow(Task):
         self.sensors = ("laser",)
         self.poses = self._starts
         self.distance_m: float = arguments.number(distance_m, "distance_m", low=0.6, high=3.0, unit="m")
-        self.lost_m: float = arguments.number(lost_m, "lost_m", low=2.0 * self.distance_m, unit="m")
+        least = 2.0 * self.distance_m
+        self.lost_m: float = (
+            max(self.LOST_M, least) if lost_m is None else arguments.number(lost_m, "lost_m", low=least, unit="m")
+        )
         self.leader_speed: float = arguments.number(leader_speed, "leader_speed", low=0.0, high=1.0, unit="m/s")
         self._blocked = min(BLOCKED_M, BLOCKED_SHARE * self.distance_m)
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)

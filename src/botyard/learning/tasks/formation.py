@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments, elementwise
 from botyard.learning.tasks.base import B1, F4, F8, I8, START_STREAM, EpisodeDraws, TeamTask
-from botyard.learning.tasks.geometry import between, distances, seen_others
+from botyard.learning.tasks.geometry import between, distances, seen_others, touching
 from botyard.learning.tasks.robots import Driving, lidar_robot
 from botyard.sim.worlds import Worlds
 
@@ -24,8 +24,8 @@ class Formation(TeamTask):
     velocity ahead and to the left in the robot's own axes, m/s. Action of each robot, (2,): velocities forward and of rotation, −1 … 1.
 
     The reward of each robot is its progress towards its place, which moves, m; 0.1 less while it is not within `within_m` of that, and 1
-    less while it touches another robot. An episode ends when all have been so near for `hold_steps` one after the other: each gets 5 more,
-    and ``success`` in infos says it.
+    less while it and another one touch, whoever has driven into whom. An episode ends when all have been so near for `hold_steps` one
+    after the other: each gets 5 more, and ``success`` in infos says it.
 
     Parameters
     ----------
@@ -99,7 +99,6 @@ class Formation(TeamTask):
 
     def begin(self, w: Worlds) -> None:
         """Make the arrays of places."""
-        super().begin(w)
         n, m = len(w), len(self.robots)
         self._velocity: F8 = np.zeros((n, 2))
         self.places: F8 = np.zeros((n, m, 2))
@@ -130,7 +129,7 @@ class Formation(TeamTask):
         self._look(w)
         near = self._far < self.within_m
         self._held[:] = np.where(near.all(axis=1) & (w.tick > 0), self._held + 1, 0)
-        out[:] = self._before - self._far - self.AWAY_COST * ~near - self.CONTACT_COST * (w.contact != 0)
+        out[:] = self._before - self._far - self.AWAY_COST * ~near - self.CONTACT_COST * touching(w)
         out += self.END_REWARD * self._is_held()[:, None]
 
     def _is_held(self) -> B1:

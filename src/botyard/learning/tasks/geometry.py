@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from botyard import elementwise
-from botyard.learning.tasks.base import F8
+from botyard.learning.tasks.base import B1, F8
 from botyard.sim.worlds import Worlds
 
 
@@ -29,6 +29,15 @@ def headings(poses: F8, others: F8) -> F8:
     """Cosines and sines of headings as seen by `poses`: how far `others` are turned to the left, (…, 2)."""
     c, s = elementwise.cosine_sine(others[..., 2] - poses[..., 2])
     return np.stack([c, s], axis=-1)
+
+
+def touching(w: Worlds) -> B1:
+    """Which robots touch another one, (n, m): those that another one has stopped in the last step, and those that have stopped one."""
+    other, m = w.other, len(w.names)
+    touches = (other >= 0) & (other < m)  # numbers from m on are those of boxes
+    world, robot = np.nonzero(touches)
+    touches[world, other[world, robot]] = True
+    return touches
 
 
 def seen_others(w: Worlds, count: int, unit: float) -> F8:
@@ -54,4 +63,4 @@ def seen_others(w: Worlds, count: int, unit: float) -> F8:
     return seen
 
 
-__all__ = ["between", "distances", "headings", "seen_others"]
+__all__ = ["between", "distances", "headings", "seen_others", "touching"]
