@@ -16,7 +16,6 @@ from botyard.errors import ArgumentError
 from botyard.learning.baselines import BASELINES, Straight
 from botyard.learning.benchmark import CLASSES, LEAST_M, MAX_STEPS, Setup, digest_of, run, task_of
 from botyard.navigation.walls import distances_to
-from botyard.sim.worlds import Worlds
 
 CODE = """
 import numpy as np
@@ -43,8 +42,29 @@ class Ragged(Still):
     def act(self, observations):
         return [[0, 0], [0]]
 
+class InNumpy(Still):
+    def act(self, observations):
+        return np.concatenate([np.zeros(2), np.zeros((2, 2))])
+
+class WrongWalls(Still):
+    def __init__(self, setup):
+        setup.truth.near_walls(reach=-1.0)
+
+class NoAct:
+    def __init__(self, setup):
+        pass
+
+class NoSetup(Still):
+    def __init__(self):
+        pass
+
 number = 3
 """
+
+
+def line_of(part: str) -> int:
+    """Number of the line of `CODE` in which something is."""
+    return next(number for number, line in enumerate(CODE.splitlines(), 1) if part in line)
 
 
 def call(*args: str) -> int:
@@ -78,7 +98,7 @@ class Recorded(Straight):
         self.made.append(self)
 
     def act(self, observations: Any) -> Any:
-        w: Worlds = self.setup.truth
+        w = self.setup.truth
         near = distances_to(w.near_walls(reach=20.0, count=64), w.pose[:, :, :2])[:, 0]
         self.way.append((w.pose.copy(), w.vel[:, 0, 2].copy(), near, w.tick.copy()))
         return super().act(observations)
@@ -163,6 +183,13 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
             ["-p", "mine.py:Ragged", "-n", "6"],
             r"--policy mine.py:Ragged: act: expected an array of numbers, (2, 2), found",
         ),
+        (["-p", "mine.py:InNumpy", "-n", "3"], f"mine.py, line {line_of('concatenate')}, in act)"),
+        (["-p", "mine.py:WrongWalls", "-n", "3"], f"mine.py, line {line_of('near_walls')}, in __init__)"),
+        (["-p", "mine.py:NoAct", "-n", "3"], "policy: expected a class with a method act(), found NoAct without one"),
+        (["-p", "mine.py:NoSetup", "-n", "3"], "NoSetup.__init__() takes 1 positional argument but 2 were given\n"),
+        (["-p", "leaves.py:P", "-n", "3"], "--policy: policy leaves.py:P: SystemExit: 0 ("),
+        (["-p", "leaves.py:P", "-n", "3"], "leaves.py, line 2, in <module>)"),
+        (["-p", "broken.py:P", "-n", "3"], "broken.py, line 1)"),
         (["--csv", "no/such.csv"], "--csv: cannot write no/such.csv"),
         (["--csv", "mine.py"], "--csv: "),
     ],
@@ -172,8 +199,32 @@ def test_what_the_command_refuses(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(CODE)
+    Path("leaves.py").write_text("import sys\nsys.exit(0)\n")
+    Path("broken.py").write_text("class P(\n")
     assert call(*args) == 255
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", [["--json"], []])
+def test_results_of_others_are_there_when_a_policy_fails(
+    form: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name with a comma, too, is one cell of the table."""
+    monkeypatch.chdir(tmp_path)
+    Path("a,b.py").write_text(CODE)
+    args = ["-p", "a,b.py:Still", "-p", "a,b.py:Raises", "-p", "straight", "-n", "3", "--csv", "rows.csv", *form]
+    assert call(*args) == 255
+    told = capsys.readouterr()
+    assert "--policy a,b.py:Raises: ZeroDivisionError" in told.err
+    if form:
+        assert list(json.loads(told.out)["policies"]) == ["a,b.py:Still"]
+    else:
+        assert "a,b.py:Still  rooms" in told.out and "a,b.py:Still: digest " in told.out
+    rows = list(csv.DictReader(Path("rows.csv").read_text().splitlines()))
+    assert [(row["policy"], row["class"], row["outcome"]) for row in rows] == [
+        ("a,b.py:Still", kind, "timeout") for kind in CLASSES
+    ]
+    assert not any(None in row for row in rows)
 
 
 def test_a_study_has_the_worlds_of_the_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,14 +249,19 @@ def pq_rows(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_policy_changes_neither_goals_nor_what_has_ended() -> None:
+def test_a_policy_changes_neither_worlds_nor_goals_nor_what_has_ended() -> None:
     """What it gives for worlds that have ended does not matter, not even NaN."""
 
     class Cheat(Straight):
         def __init__(self, setup: Setup) -> None:
             super().__init__(setup)
-            with pytest.raises(ValueError, match="read-only"):
-                setup.goals[:] = 0.0
+            setup.goals[:] = 0.0
+            for name in ("reset", "step", "command", "state", "param"):
+                assert not hasattr(setup.truth, name)
+            for array in (setup.truth.pose, setup.truth.vel, setup.truth.contact, setup.truth.tick):
+                array[:] = 1  # a copy
+            with pytest.raises(AttributeError):
+                setup.truth.pose = np.zeros((setup.worlds, 1, 3))  # type: ignore[misc]
             self.setup, self.over = setup, np.zeros(setup.worlds, bool)
 
         def act(self, observations: Any) -> Any:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import time
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from botyard import codeload
 from botyard.app.checks import check_can_be_written
 from botyard.cli.listing import FORCE, print_table
 from botyard.errors import BotyardError, CommandLineError
@@ -55,10 +57,13 @@ def command() -> None:
 def navigation(
     policies: tuple[str, ...], worlds: int, seed: int, threads: int, csv_file: Path | None, as_json: bool, force: bool
 ) -> int:
-    """Let policies drive a robot with a lidar in seeded worlds: success, time, clearance, smoothness, with 95 % intervals."""
+    """Let policies drive a robot with a lidar in seeded worlds: success, time, clearance, smoothness, with 95 % intervals.
+
+    If a policy fails, the results of those before it are printed and written, and the exit status says so.
+    """
     if worlds % 3:
         raise CommandLineError(f"--worlds: expected a multiple of 3, a third for each class, found {worlds}")
-    titles = _titles()
+    titles = _line(_titles())
     check_can_be_written("--csv", csv_file, force=force, begins=(titles.encode(),))
     from botyard.learning.baselines import BASELINES
     from botyard.learning.benchmark import CLASSES, digest_of, lines_of
@@ -66,32 +71,42 @@ def navigation(
     names = list(dict.fromkeys(policies or BASELINES))
     made = {name: _policy(name) for name in names}
     tables: dict[str, dict[str, Any]] = {}
-    lines: list[str] = []
-    for name in names:
-        results: list[Result] = []
-        for kind in CLASSES:
-            began = time.monotonic()
-            results += _run(name, made[name], kind, worlds // 3, seed, threads)
-            if not as_json:
-                click.echo(f"{name}: {kind}, {worlds // 3} worlds, {time.monotonic() - began:.1f} s", err=True)
-        tables[name] = {"digest": digest_of(results), "rows": _summaries(results, CLASSES)}
-        lines += [f"{name},{line}" for line in lines_of(results)]
-    if csv_file is not None:
-        from botyard.safefile import write_text
+    lines = [titles]
+    try:
+        for name in names:
+            results: list[Result] = []
+            for kind in CLASSES:
+                began = time.monotonic()
+                results += _run(name, made[name], kind, worlds // 3, seed, threads)
+                if not as_json:
+                    click.echo(f"{name}: {kind}, {worlds // 3} worlds, {time.monotonic() - began:.1f} s", err=True)
+            tables[name] = {"digest": digest_of(results), "rows": _summaries(results, CLASSES)}
+            lines += [f"{_line([name])},{line}" for line in lines_of(results)]
+    finally:  # also of Ctrl-C: an hour of other policies is not lost
+        if tables:
+            if csv_file is not None:
+                from botyard.safefile import write_text
 
-        write_text(csv_file, "\n".join([titles, *lines, ""]), force=force, begins=(titles.encode(),))
-    if as_json:
-        click.echo(json.dumps({"worlds": worlds, "seed": seed, "policies": tables}, allow_nan=False))
-    else:
-        _print(tables)
+                write_text(csv_file, "\n".join([*lines, ""]), force=force, begins=(titles.encode(),))
+            if as_json:
+                click.echo(json.dumps({"worlds": worlds, "seed": seed, "policies": tables}, allow_nan=False))
+            else:
+                _print(tables)
     return 0
 
 
-def _titles() -> str:
-    """First line of the table of all worlds."""
+def _titles() -> Sequence[str]:
+    """Columns of the table of all worlds."""
     from botyard.learning.benchmark import TITLES
 
-    return ",".join(("policy", *TITLES))
+    return "policy", *TITLES
+
+
+def _line(cells: Sequence[str]) -> str:
+    """A line of CSV, without its end: names of policies may have commas."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(cells)
+    return text.getvalue()
 
 
 def _policy(name: str) -> Any:
@@ -111,11 +126,10 @@ def _run(name: str, policy: Any, kind: str, count: int, seed: int, threads: int)
     try:
         return run(policy, kind, count, seed=seed, threads=threads)
     except BotyardError as error:
-        raise CommandLineError(f"--policy {name}: {error}") from error
+        place = codeload.place_of(error)  # if the policy has called what refuses its arguments
+        raise CommandLineError(f"--policy {name}: {error}{place and f' ({place})'}") from error
     except (Exception, SystemExit) as error:  # sys.exit(0) in a policy is no success
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{where.filename}, line {where.lineno}, in {where.name}"
-        raise CommandLineError(f"--policy {name}: {type(error).__name__}: {error} ({place})") from error
+        raise CommandLineError(f"--policy {name}: {codeload.said_of(error)}") from error
 
 
 def _summaries(results: Sequence[Result], kinds: Sequence[str]) -> list[dict[str, Any]]:

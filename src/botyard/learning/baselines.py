@@ -158,7 +158,7 @@ def find_policy(name: str) -> Callable[[Setup], Policy]:
     Raises
     ------
     CommandLineError
-        There is none of that name, or it cannot be imported, or is no class.
+        There is none of that name, or it cannot be imported, which says the user's own line that has led to it; or it is no class.
     """
     if name in BASELINES:
         return BASELINES[name]
@@ -167,8 +167,8 @@ def find_policy(name: str) -> Callable[[Setup], Policy]:
         raise CommandLineError(f'no policy "{name}"{did_you_mean(name, BASELINES)} (known: {known})')
     try:
         found: Callable[[Setup], Policy] = codeload.load_named(name)
-    except Exception as error:
-        raise CommandLineError(f"policy {name}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # sys.exit(0) in a user's module is no success
+        raise CommandLineError(f"policy {name}: {codeload.said_of(error)}") from error
     if not callable(found):
         raise CommandLineError(f"policy {name}: expected a class, found {arguments.found(found)}")
     return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments
 from botyard.errors import ArgumentError
@@ -50,6 +50,50 @@ CLASSES: Final = ("rooms", "clutter", "crowds")
 """Classes of worlds: rooms at a corridor, behind doors; blocks and pillars; pedestrians on a square."""
 
 
+class Truth:
+    """What is true of the worlds, and no robot would know: to look at. All arrays are copies; nothing here moves anybody.
+
+    It is there so that no policy changes worlds by mistake. It keeps out nobody who looks for the worlds in the memory of the program.
+
+    Parameters
+    ----------
+    w : Worlds
+        The worlds: of n, with m bodies each, of which the first is the robot.
+    """
+
+    __slots__ = ("__w",)
+
+    def __init__(self, w: Worlds) -> None:
+        self.__w = w
+
+    def __len__(self) -> int:
+        return len(self.__w)
+
+    @property
+    def pose(self) -> F8:
+        """True poses, (n, m, 3): m, m, rad."""
+        return self.__w.pose.copy()
+
+    @property
+    def vel(self) -> F8:
+        """Velocities forward, leftward and of rotation in the bodies' own frames, (n, m, 3): m/s, m/s, rad/s."""
+        return self.__w.vel.copy()
+
+    @property
+    def contact(self) -> NDArray[np.int8]:
+        """What stopped each body in the last step, (n, m): 0 nothing, 1 a wall, 2 another body."""
+        return self.__w.contact.copy()
+
+    @property
+    def tick(self) -> NDArray[np.int64]:
+        """Steps done, (n,)."""
+        return self.__w.tick.copy()
+
+    def near_walls(self, xy: ArrayLike | None = None, *, reach: float, count: int = 8) -> F8:
+        """The walls near places, or near all bodies: see `botyard.Worlds.near_walls`. ArgumentError: an argument is wrong."""
+        return self.__w.near_walls(xy, reach=reach, count=count)
+
+
 class Setup(NamedTuple):
     """What a policy is told before the first step.
 
@@ -65,10 +109,10 @@ class Setup(NamedTuple):
         Velocities of the action 1, m/s and rad/s.
     radius, dt : float
         Of the robot, m; time of a step, s.
-    truth : Worlds
-        The worlds themselves, which a robot would not know. Policies that look at them are compared with others of that kind only.
+    truth : Truth
+        What a robot would not know. Policies that look at it are compared with others of that kind only.
     goals : (n, 2) float64
-        Goals in the frame of the world, m: truth, too. Read-only.
+        Goals in the frame of the world, m: truth, too. A copy.
     """
 
     worlds: int
@@ -79,7 +123,7 @@ class Setup(NamedTuple):
     max_w: float
     radius: float
     dt: float
-    truth: Worlds
+    truth: Truth
     goals: F8
 
 
@@ -151,7 +195,7 @@ def run(
     Raises
     ------
     ArgumentError
-        An argument is wrong, or what the policy returns: not (n, 2) finite numbers.
+        An argument is wrong, or the policy has no method ``act``, or returns something else than (n, 2) finite numbers.
     """
     count = arguments.whole(count, "count", low=1, high=MAX_WORLDS)
     seed = arguments.whole(seed, "seed", low=0, high=2**31)
@@ -184,6 +228,8 @@ class _Trial:
         w, task = self._w, self._task
         n = len(w)
         driver = policy(self._setup())
+        if not callable(getattr(driver, "act", None)):
+            raise ArgumentError(f"policy: expected a class with a method act(), found {_name_of(policy)} without one")
         observed = np.zeros((n, *task.observation_bounds(w)[0].shape), np.float32)
         rewards, ended, cut = np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         active = np.ones(n, np.bool_)
@@ -214,13 +260,12 @@ class _Trial:
         ]
 
     def _setup(self) -> Setup:
-        spec, goals = self._task.robots[0], self._task.goals.view()
-        goals.flags.writeable = False
+        spec = self._task.robots[0]
         laser, speed = spec.lasers[0], spec.limits.max_speed
         angles = np.array([-0.5 * laser.fov + laser.increment * k for k in range(laser.samples)])
         return Setup(
-            len(self._w), angles, laser.range_max, Navigate.FAR_M, speed.x, speed.a, self._radius, self._w.dt, self._w,
-            goals,
+            len(self._w), angles, laser.range_max, Navigate.FAR_M, speed.x, speed.a, self._radius, self._w.dt,
+            Truth(self._w), self._task.goals.copy(),
         )  # fmt: skip
 
     def _checked(self, actions: Any, active: NDArray[np.bool_]) -> F8:
@@ -249,6 +294,10 @@ class _Trial:
         self._clearance = np.where(active, np.minimum(self._clearance, np.maximum(gap, 0.0)), self._clearance)
 
 
+def _name_of(policy: object) -> str:
+    return str(getattr(policy, "__qualname__", repr(policy)))
+
+
 TITLES: Final = ("class", "world", "outcome", "time_s", "way_m", "clearance_m", "turning_rad_s2")
 """Columns of `lines_of`."""
 
@@ -263,4 +312,4 @@ def digest_of(results: Iterable[Result]) -> str:
     return hashlib.blake2b("\n".join(lines_of(results)).encode(), digest_size=8).hexdigest()
 
 
-__all__ = ["CLASSES", "TITLES", "Policy", "Result", "Setup", "digest_of", "lines_of", "run", "task_of"]
+__all__ = ["CLASSES", "TITLES", "Policy", "Result", "Setup", "Truth", "digest_of", "lines_of", "run", "task_of"]
