@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from botyard import arguments
 from botyard.controllers.base import finite
 from botyard.controllers.route import GoalDriver
 from botyard.elementary import cosine_sine, hypot, log
 from botyard.engine.layout import F8
-from botyard.errors import WorldError
 from botyard.model.robot import Drive, RobotSpec
 from botyard.navigation import crowds
 from botyard.sim.simulation import Robot
@@ -83,7 +83,7 @@ class CrowdController(GoalDriver, ABC):
             robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
         )
         top = robot.spec.limits.max_speed.x
-        self._speed = min(float(speed), top)
+        self._speed = min(self._goals.speed, top)
         self._top = min(self._speed * self.speed_factor, top)
         self._aside = SIDESTEP * self._goals.draw_sign()
         self._standing_since = 0.0
@@ -192,9 +192,8 @@ class Orca(CrowdController):
         super().__init__(
             robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
         )
-        self._horizon, self._wall_horizon = float(horizon), float(wall_horizon)
-        if not (self._horizon > 0.0 and self._wall_horizon > 0.0):
-            raise WorldError("orca: horizon and wall_horizon must be positive")
+        self._horizon = arguments.number(horizon, "horizon", low=0.0, above=True, unit="s")
+        self._wall_horizon = arguments.number(wall_horizon, "wall_horizon", low=0.0, above=True, unit="s")
 
     def velocity(self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8) -> F8:
         """See `CrowdController`."""
@@ -259,9 +258,11 @@ class SocialForce(CrowdController):
         strength: float = 25.0,
         range: float = 0.08,
     ) -> None:
-        self._forces = crowds.Forces(relaxation=float(relaxation), strength=float(strength), range=float(range))
-        if not (relaxation > 0.0 and math.inf > strength >= 0.0 and range > 0.0):
-            raise WorldError("socialforce: relaxation and range must be positive, strength finite and not negative")
+        self._forces = crowds.Forces(
+            relaxation=arguments.number(relaxation, "relaxation", low=0.0, above=True, unit="s"),
+            strength=arguments.number(strength, "strength", low=0.0, unit="m/s²"),
+            range=arguments.number(range, "range", low=0.0, above=True, unit="m"),
+        )
         if speed is None:
             speed = stoppable_speed(robot.spec, self._forces) or DEFAULT_SPEED  # one that cannot drive is refused below
         super().__init__(

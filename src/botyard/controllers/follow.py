@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from botyard import arguments
+from botyard.controllers.route import checked_speed
 from botyard.controllers.steering import halt, steer
-from botyard.errors import WorldError, did_you_mean
+from botyard.errors import ArgumentError, WorldError, did_you_mean
 from botyard.geometry import distance
 from botyard.sim.simulation import Robot
 
@@ -28,11 +30,10 @@ class Follow:
     def __init__(self, robot: Robot, seed: int, *, leader: str = "", distance: float = 1.0, speed: float = 0.6) -> None:
         self._robot = robot
         self._leader = str(leader)
-        self._distance, self._speed = float(distance), float(speed)
-        if not (self._distance > 0.0 and self._speed > 0.0):
-            raise WorldError("follow: distance and speed must be positive")
+        self._distance = arguments.number(distance, "distance", low=0.0, above=True, unit="m")
+        self._speed = checked_speed(speed)
         if self._leader == robot.name:
-            raise WorldError(f"follow: {robot.name} cannot follow itself")
+            raise ArgumentError(f"leader: {robot.name} cannot follow itself")
 
     def act(self) -> None:
         """Drive towards the leader, or wait while it does not exist."""

@@ -9,11 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from botyard import arguments
 from botyard.controllers.route import GoalDriver
 from botyard.controllers.steering import halt
 from botyard.elementary import atan2, cosine_sine, hypot
 from botyard.engine.layout import F8
-from botyard.errors import WorldError
+from botyard.errors import ArgumentError, WorldError
 from botyard.navigation import local
 from botyard.sim.simulation import Robot
 
@@ -58,12 +59,12 @@ class LaserController(GoalDriver, ABC):
         safety: float = 0.05,
     ) -> None:
         if not robot.lasers:
-            raise WorldError(f"{self.name}: expected a robot with a laser, found {robot.name}, which has none")
+            raise WorldError(f"expected a robot with a laser, found {robot.name}, which has none")
         super().__init__(
             robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
         )
         limits = robot.spec.limits
-        self._speed, self._turn = min(float(speed), limits.max_speed.x), min(limits.max_speed.a, math.pi)
+        self._speed, self._turn = min(self._goals.speed, limits.max_speed.x), min(limits.max_speed.a, math.pi)
         self._radius = robot.spec.radius + self._safety
         self._reads = False
 
@@ -127,9 +128,13 @@ class DynamicWindow(LaserController):
         super().__init__(
             robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
         )
-        self._weights = float(heading), float(clearance), float(velocity)
-        if not (all(0.0 <= one < math.inf for one in self._weights) and max(self._weights) > 0.0):
-            raise WorldError("dwa: heading, clearance and velocity must be finite and not negative, and not all 0")
+        self._weights = (
+            arguments.number(heading, "heading", low=0.0),
+            arguments.number(clearance, "clearance", low=0.0),
+            arguments.number(velocity, "velocity", low=0.0),
+        )
+        if not max(self._weights) > 0.0:
+            raise ArgumentError("heading, clearance, velocity: expected one that is greater than 0, found 0, 0, 0")
 
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
         """See `LaserController`."""
@@ -150,7 +155,7 @@ class FieldHistogram(LaserController):
     Parameters
     ----------
     window : float
-        Obstacles that are farther away are not looked at, m.
+        Obstacles that are farther away are not looked at, m; more than the robot's radius with `safety`.
     **options
         See `LaserController`.
     """
@@ -174,9 +179,7 @@ class FieldHistogram(LaserController):
         super().__init__(
             robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
         )
-        self._window = float(window)
-        if not self._window > self._radius:
-            raise WorldError(f"vfh: window must be above the radius with safety, {self._radius:g} m")
+        self._window = arguments.number(window, "window", low=self._radius, above=True, unit="m")
         self._memory = local.Histograms(1)
 
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard.controllers.route import checked_points
+from botyard import arguments
+from botyard.controllers.route import checked_points, checked_reached, checked_speed
 from botyard.controllers.steering import HEADING_GAIN, halt
 from botyard.elementary import atan2
 from botyard.errors import WorldError
@@ -50,23 +51,18 @@ class PurePursuit:
         order: str = "once",
         reached: float = 0.1,
     ) -> None:
-        if order not in ("loop", "once"):
-            raise WorldError(f"purepursuit: order: expected loop or once, found {order!r}")
-        path = checked_points(points, "purepursuit")
-        if len(path) < 2:
-            raise WorldError(f"purepursuit: expected at least 2 points, found {len(path)}")
+        path = checked_points(points, least=2)
         if robot.spec.drive is Drive.NONE:
-            raise WorldError(f"purepursuit: expected a robot that drives, found {robot.name}, which does not")
-        self._loops = order == "loop"
+            raise WorldError(f"expected a robot that drives, found {robot.name}, which does not")
+        self._loops = arguments.one_of(order, "order", ("loop", "once")) == "loop"
+        self._round = float(len(path))
         if self._loops:  # two rounds: the pursued point goes on beyond the end of the first one
             path = path + path + path[:1]
-        self._round = float(len(points))
         self._path = np.array([path])
         self._robot = robot
-        self._lookahead, self._reached = np.array([float(lookahead)]), float(reached)
-        self._speed = min(float(speed), robot.spec.limits.max_speed.x)
-        if not (self._speed > 0.0 and self._lookahead[0] > 0.0 and self._reached > 0.0):
-            raise WorldError("purepursuit: speed, lookahead and reached must be positive")
+        self._lookahead = np.array([arguments.number(lookahead, "lookahead", low=0.0, above=True, unit="m")])
+        self._reached = checked_reached(reached)
+        self._speed = min(checked_speed(speed), robot.spec.limits.max_speed.x)
         self._progress = np.zeros(1)
         self._is_at_end = False
 

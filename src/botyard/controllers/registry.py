@@ -28,7 +28,7 @@ from botyard.controllers.purepursuit import PurePursuit
 from botyard.controllers.walk import Walk
 from botyard.controllers.wander import Wander
 from botyard.controllers.waypoints import Waypoints
-from botyard.errors import ArgumentError, CommandLineError, WorldError, did_you_mean
+from botyard.errors import ArgumentError, BotyardError, CommandLineError, WorldError, did_you_mean
 from botyard.model.world import Program
 from botyard.sim import simulation
 from botyard.sim.simulation import Robot
@@ -284,5 +284,7 @@ def _where(robot: Robot, program: Program) -> str:
 
 
 def _said(error: BaseException) -> str:
-    """What an error says: of wrong values alone, of others with its type."""
-    return f"{error}" if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: {error}"
+    """What an error says: of wrong options and robots alone, of others with its type."""
+    return (
+        f"{error}" if isinstance(error, (BotyardError, TypeError, ValueError)) else f"{type(error).__name__}: {error}"
+    )

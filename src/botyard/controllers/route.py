@@ -7,13 +7,13 @@ import random
 from collections.abc import Sequence
 from typing import Any, Final
 
+from botyard import arguments
 from botyard.controllers.base import finite, point, random_state, set_random_state
 from botyard.elementary import atan2, cos, hypot, sin
 from botyard.engine.commands import MAX_COORDINATE
-from botyard.errors import WorldError
+from botyard.errors import ArgumentError, WorldError
 from botyard.geometry import Pose
 from botyard.model.robot import Drive
-from botyard.names import shown
 from botyard.sim.simulation import Robot
 
 ORDERS: Final = ("loop", "back", "once")
@@ -44,21 +44,16 @@ class Route:
         At least one, m.
     order : str
         ``loop``: from the last point to the first; ``back``: back and forth; ``once``: the last one is the end.
-    where : str
-        Name of the controller, for messages.
 
     Raises
     ------
-    WorldError
+    ArgumentError
         There is no point, or no such order.
     """
 
-    def __init__(self, points: Sequence[Sequence[float]], order: str, where: str) -> None:
-        checked_order(order, where)
-        self.points = checked_points(points, where)
-        if not self.points:
-            raise WorldError(f"{where}: expected at least one point, found none")
-        self._order = order
+    def __init__(self, points: Sequence[Sequence[float]], order: str) -> None:
+        self._order = arguments.one_of(order, "order", ORDERS)
+        self.points = checked_points(points)
         self.index, self.direction = 0, 1
         self.is_at_end = False
 
@@ -94,34 +89,47 @@ class Route:
         self.index, self.direction, self.is_at_end = int(index), int(direction), bool(is_at_end)
 
 
-def checked_points(points: Sequence[Sequence[float]], where: str) -> list[tuple[float, float]]:
-    """Points (x, y), m. WorldError: they are none."""
-    try:
-        found = [(finite(p[0]), finite(p[1])) for p in points]
-    except (LookupError, TypeError, ValueError):
-        found = [(math.inf, 0.0)]
-    if not all(abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE for x, y in found):
-        raise WorldError(
-            f"{where}: points: expected [[x, y], …], numbers within ±{MAX_COORDINATE:g} m, found {shown(repr(points))}"
-        )
+def checked_points(points: Sequence[Sequence[float]], least: int = 1) -> list[tuple[float, float]]:
+    """Points (x, y), m, at least so many. ArgumentError: they are none; the first wrong one is named."""
+    found = []
+    for i, one in enumerate(arguments.several(points, "points", "points [x, y]")):
+        x, y, _ = arguments.place(one, f"points[{i}]")
+        found.append((_coordinate(x, f"points[{i}]: x"), _coordinate(y, f"points[{i}]: y")))
+    if len(found) < least:
+        raise ArgumentError(f"points: expected at least {least} of them, found {len(found)}")
     return found
 
 
-def checked_order(order: str, where: str) -> None:
-    """Raise WorldError if there is no such order."""
-    if order not in ORDERS:
-        raise WorldError(f"{where}: order: expected one of {', '.join(ORDERS)}, found {order!r}")
-
-
-def checked_area(area: Sequence[float] | None, where: str) -> tuple[float, ...] | None:
-    """An area [x0, y0, x1, y1], m. WorldError: it is none."""
+def checked_area(area: Sequence[float] | None) -> tuple[float, ...] | None:
+    """An area [x0, y0, x1, y1], m. ArgumentError: it is none."""
     if area is None:
         return None
-    if len(area) != 4:
-        raise WorldError(f"{where}: area: expected [x0, y0, x1, y1], found {len(area)} numbers")
-    if not all(abs(float(v)) <= MAX_COORDINATE for v in area):
-        raise WorldError(f"{where}: area: expected numbers within ±{MAX_COORDINATE:g} m, found {list(area)}")
-    return tuple(map(float, area))
+    given = arguments.several(area, "area", "four numbers x0, y0, x1, y1, m")
+    if len(given) != 4:
+        raise ArgumentError(f"area: expected four numbers x0, y0, x1, y1, m, found {len(given)}")
+    x0, y0, x1, y1 = (_coordinate(v, f"area: {n}") for v, n in zip(given, ("x0", "y0", "x1", "y1"), strict=True))
+    if not (x0 <= x1 and y0 <= y1):
+        raise ArgumentError(f"area: expected x0 ≤ x1 and y0 ≤ y1, found {[x0, y0, x1, y1]}")
+    return x0, y0, x1, y1
+
+
+def checked_speed(speed: float) -> float:
+    """A speed, m/s. ArgumentError: it is not above 0."""
+    return arguments.number(speed, "speed", low=0.0, above=True, unit="m/s")
+
+
+def checked_pause(pause: float) -> float:
+    """A pause, s. ArgumentError: it is less than 0."""
+    return arguments.number(pause, "pause", low=0.0, unit="s")
+
+
+def checked_reached(reached: float) -> float:
+    """A distance at which something is reached, m. ArgumentError: it is not above 0."""
+    return arguments.number(reached, "reached", low=0.0, above=True, unit="m")
+
+
+def _coordinate(value: object, what: str) -> float:
+    return arguments.number(value, what, low=-MAX_COORDINATE, high=MAX_COORDINATE, unit="m")
 
 
 def random_destination(robot: Robot, draw: random.Random, area: tuple[float, ...] | None) -> tuple[float, float] | None:
@@ -165,8 +173,8 @@ class Goals:
     ----------
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
-    where : str
-        Name of the controller.
+    name : str
+        Name of the controller, by which its draws differ from those of others.
     points : sequence of [x, y], optional
         Points, m; without them random places that can be reached in a straight line.
     order : str
@@ -182,7 +190,7 @@ class Goals:
 
     Raises
     ------
-    WorldError
+    ArgumentError
         An option is wrong.
     """
 
@@ -190,7 +198,7 @@ class Goals:
         self,
         robot: Robot,
         seed: int,
-        where: str,
+        name: str,
         *,
         points: Sequence[Sequence[float]] | None,
         order: str,
@@ -199,14 +207,12 @@ class Goals:
         speed: float,
         area: Sequence[float] | None,
     ) -> None:
-        if not (float(speed) > 0.0 and float(pause) >= 0.0 and float(reached) > 0.0):
-            raise WorldError(f"{where}: speed and reached must be positive, pause not negative")
-        checked_order(order, where)
+        arguments.one_of(order, "order", ORDERS)  # also without points
         self._robot = robot
-        self._random = random.Random(f"{seed} {where} {robot.name}")
-        self._route = None if points is None else Route(points, order, where)
-        self._pause, self._reached, self._speed = float(pause), float(reached), float(speed)
-        self._area = checked_area(area, where)
+        self._random = random.Random(f"{seed} {name} {robot.name}")
+        self._route = None if points is None else Route(points, order)
+        self._pause, self._reached, self.speed = checked_pause(pause), checked_reached(reached), checked_speed(speed)
+        self._area = checked_area(area)
         self._place: tuple[float, float] | None = None
         self._rest_until, self._give_up_at = -1.0, 0.0
 
@@ -236,7 +242,7 @@ class Goals:
                 self._rest_until = now + ENCLOSED_S
                 return None
             way = hypot(place[0] - x, place[1] - y)
-            self._give_up_at = now + max(MIN_PATIENCE_S, PATIENCE * way / self._speed)
+            self._give_up_at = now + max(MIN_PATIENCE_S, PATIENCE * way / self.speed)
         return place
 
     def resting_place(self) -> tuple[float, float] | None:
@@ -273,8 +279,10 @@ class GoalDriver:
 
     Raises
     ------
+    ArgumentError
+        An option is wrong.
     WorldError
-        The robot does not drive, or an option is wrong.
+        The robot does not drive.
     """
 
     name = ""
@@ -282,10 +290,9 @@ class GoalDriver:
     def __init__(self, robot: Robot, seed: int, *, safety: float, **goals: Any) -> None:
         drive, top = robot.spec.drive, robot.spec.limits.max_speed
         if drive is Drive.NONE or not (top.x > 0.0 and (top.a > 0.0 or drive is Drive.OMNI)):
-            raise WorldError(f"{self.name}: expected a robot that drives and turns, found {robot.name}, which does not")
-        if not 0.0 <= float(safety) <= MAX_SAFETY_M:
-            raise WorldError(f"{self.name}: safety: expected 0 to {MAX_SAFETY_M:g} m, found {safety!r}")
-        self._robot, self._safety = robot, float(safety)
+            raise WorldError(f"expected a robot that drives and turns, found {robot.name}, which does not")
+        self._robot = robot
+        self._safety = arguments.number(safety, "safety", low=0.0, high=MAX_SAFETY_M, unit="m")
         self._goals = Goals(robot, seed, self.name, **goals)
 
     def get_state(self) -> Any:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from botyard.controllers.base import finite, point, random_state, set_random_state
-from botyard.controllers.route import checked_area, random_destination
+from botyard.controllers.route import checked_area, checked_pause, checked_speed, random_destination
 from botyard.controllers.steering import halt, steer
-from botyard.errors import WorldError
 from botyard.sim.simulation import Robot
 
 
@@ -37,12 +36,10 @@ class Walk:
         pause: float = 3.0,
         area: Sequence[float] | None = None,
     ) -> None:
-        if not (float(speed) > 0.0 and float(pause) >= 0.0):
-            raise WorldError("walk: speed must be positive, pause not negative")
         self._robot = robot
         self._random = random.Random(f"{seed} walk {robot.name}")
-        self._speed, self._pause = float(speed), float(pause)
-        self._area = checked_area(area, "walk")
+        self._speed, self._pause = checked_speed(speed), checked_pause(pause)
+        self._area = checked_area(area)
         self._target: tuple[float, float] | None = None
         self._pace = self._speed
         self._rest_until = self._random.uniform(0.0, self._pause)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from botyard.controllers.base import finite
-from botyard.controllers.route import Route
+from botyard.controllers.route import Route, checked_pause, checked_reached, checked_speed
 from botyard.controllers.steering import halt, steer
-from botyard.errors import WorldError
 from botyard.sim.simulation import Robot
 
 
@@ -43,10 +42,8 @@ class Waypoints:
         reached: float = 0.05,
     ) -> None:
         self._robot = robot
-        self._route = Route(points, order, "waypoints")
-        self._speed, self._pause, self._reached = float(speed), float(pause), float(reached)
-        if not (self._speed > 0.0 and self._pause >= 0.0 and self._reached > 0.0):
-            raise WorldError("waypoints: speed and reached must be positive, pause not negative")
+        self._route = Route(points, order)
+        self._speed, self._pause, self._reached = checked_speed(speed), checked_pause(pause), checked_reached(reached)
         self._rest_until = -1.0
 
     def act(self) -> None:
