@@ -339,3 +339,28 @@ def test_both_pay_for_a_contact(team: Exchange | Formation) -> None:
         env.step(np.array([[0.0, 0.0], [0.5, 0.0], [0.0, 0.0]]))
     assert w.contact[0].tolist() == [0, 2, 0] and w.other[0].tolist() == [-1, 0, -1]
     assert (team.of_robots[0] < -0.9).tolist() == [True, True, False]
+
+
+def test_draws_are_of_their_distributions_and_of_their_worlds() -> None:
+    """Each row is a function of the seed of its episode; the next call gives other numbers."""
+    seeds = np.arange(20_000, dtype=np.uint64)
+    rng = EpisodeDraws(seeds)
+    normal, whole = rng.normal(2.0, 3.0), rng.integers(-2, 3)
+    assert np.isfinite(normal).all() and normal.shape == whole.shape == (20_000,) and whole.dtype == np.int64
+    assert normal.mean() == pytest.approx(2.0, abs=0.1) and normal.std() == pytest.approx(3.0, abs=0.1)
+    share = [float((np.abs(normal - 2.0) < 3.0 * k).mean()) for k in (1, 2, 3)]
+    assert share == pytest.approx([0.6827, 0.9545, 0.9973], abs=0.01)
+    assert np.bincount(whole + 2) / 20_000 == pytest.approx(0.2, abs=0.015)
+    assert abs(np.corrcoef(normal, rng.normal())[0, 1]) < 0.03
+    few = EpisodeDraws(seeds[7:9])
+    assert (few.normal(2.0, 3.0) == normal[7:9]).all() and (few.integers(-2, 3) == whole[7:9]).all()
+    assert few.integers(5, 6).tolist() == [5, 5]
+    for low, high in ((3, 3), (0, 2.5), (0, 2**33)):
+        with pytest.raises(ArgumentError, match="high: expected a whole number"):
+            rng.integers(low, high)  # type: ignore[arg-type]
+    known = EpisodeDraws(np.array([1, 2], np.uint64)).normal()
+    assert [x.hex() for x in known.tolist()] == KNOWN
+
+
+KNOWN = ["-0x1.0270501dd50d9p-3", "0x1.2f3eea6c01a6ap-3"]
+"""Draws of the seeds 1 and 2, to the last bit."""

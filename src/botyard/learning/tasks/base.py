@@ -6,6 +6,7 @@ function of the seed of a world, of the number of its episode, and of the draw, 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -13,7 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from botyard import arguments
+from botyard import arguments, elementwise
+from botyard.elementary import log
 from botyard.engine.rng import stream_keys, uniform
 from botyard.errors import ArgumentError
 from botyard.model.obstacles import BoxObject
@@ -32,9 +34,15 @@ TASK_STREAM: Final = (1 << 32) + 16
 START_STREAM: Final = TASK_STREAM + 1
 """Device number of the places of robots that tasks draw."""
 
+MAX_INTEGER: Final = 2**62
+MAX_SPAN: Final = 2**32
+"""Of whole numbers that are drawn: draws have 53 bits, and all numbers of this span are still as probable as others."""
+
 
 class EpisodeDraws:
     """Draws for some worlds, each from a stream of its episode; the next call gives other numbers.
+
+    It is no generator of NumPy: a call gives a row for each world, the same on every machine, whatever worlds are drawn for beside it.
 
     Parameters
     ----------
@@ -57,6 +65,23 @@ class EpisodeDraws:
         """`count` such numbers for each world, (k, count)."""
         return np.stack([self.uniform(low, high) for _ in range(count)], axis=1)
 
+    def normal(self, mean: float = 0.0, std: float = 1.0) -> F8:
+        """A number for each world, normally distributed, (k,). Box & Muller 1958, of two draws."""
+        away = np.sqrt(-2.0 * np.array([log(1.0 - u) for u in self.uniform().tolist()]))  # of (0, 1]: log(0) is −∞
+        return mean + std * (away * elementwise.cos(2.0 * math.pi * self.uniform()))
+
+    def integers(self, low: int, high: int) -> I8:
+        """A whole number for each world, `low`, …, `high` − 1 with the same probability, (k,).
+
+        Raises
+        ------
+        ArgumentError
+            They are no whole numbers, `high` is not above `low`, or they are more than 2³² apart.
+        """
+        low = arguments.whole(low, "low", low=-MAX_INTEGER, high=MAX_INTEGER)
+        high = arguments.whole(high, "high", low=low + 1, high=low + MAX_SPAN)
+        return low + np.floor(self.uniform() * (high - low)).astype(np.int64)
+
 
 class Task(ABC):
     """What is to be learned.
@@ -74,7 +99,7 @@ class Task(ABC):
     step : float
         Time of a step, s.
     max_steps : int
-        Episodes are truncated after so many steps.
+        Steps of an episode, for `done`, which truncates episodes by it: nobody else does.
     poses : "free", None, array or function
         Where robots begin, as for `Worlds.reset`.
     boxes : sequence of BoxObject
@@ -113,11 +138,11 @@ class Task(ABC):
 
     @abstractmethod
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Episodes have begun in the worlds `mask` (numbers, (k,)): choose their goals."""
+        """Episodes have begun in the worlds `mask`, (k,): their numbers, no bools. Choose their goals; `rng` gives k rows."""
 
     @abstractmethod
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Write the commands of an action for each world, (n, …), into `Worlds.command`."""
+        """Write the commands of an action for each world, (n, …), within the bounds, into `Worlds.command`."""
 
     @abstractmethod
     def observe(self, w: Worlds, out: F4) -> None:
