@@ -263,7 +263,8 @@ class RunOptions:
     )
     controller: str | None = option(
         ROBOTS, "--controller", world=True, serve=True, metavar="NAME",
-        help="Drive robots that no client commands: wander, walk, follow, orca, socialforce, dwa, vfh, or module:name or file.py:name.",
+        help="Drive robots that no client commands: wander, walk, follow, waypoints, orca, socialforce, dwa, vfh, purepursuit, or "
+        "module:name or file.py:name.",
     )
     controller_option: tuple[str, ...] = option(
         ROBOTS, "--controller-option", kind=OptionText(), many=True, world=False, serve=True, metavar="NAME=VALUE",
