@@ -7,7 +7,7 @@ from typing import Any
 from botyard import arguments
 from botyard.controllers.route import checked_speed
 from botyard.controllers.steering import halt, steer
-from botyard.errors import ArgumentError, WorldError, did_you_mean
+from botyard.errors import ArgumentError
 from botyard.geometry import distance
 from botyard.sim.simulation import Robot
 
@@ -56,18 +56,6 @@ class Follow:
         pose, robots = self._robot.truth, self._robot.simulation.robots
         away = {n: distance(pose, r.truth) for n, r in robots.items() if r is not self._robot and r.spec.drive}
         return min(away, key=lambda n: (away[n], n)) if away else ""
-
-    def check(self) -> None:
-        """Check that the leader exists.
-
-        Raises
-        ------
-        WorldError
-            There is no robot of this name.
-        """
-        robots = self._robot.simulation.robots
-        if self._leader and self._leader not in robots:
-            raise WorldError(f'follow: there is no robot "{self._leader}"{did_you_mean(self._leader, robots)}')
 
     def get_state(self) -> str:
         """See `Controller`."""
