@@ -48,7 +48,8 @@ class TaskBatch:
         low, high = task.action_bounds(self.worlds)
         self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         self._bounds = self.action_space.low, self.action_space.high
-        self._shape = len(self.worlds), *self.action_space.shape
+        self._own_shape = self.action_space.shape
+        self._shape = len(self.worlds), *self._own_shape
         self._copy = arguments.flag(copy, "copy")
         sets = 1 if copy else 2
         self._sets = cycle([self._arrays(n) for _ in range(sets)])
@@ -79,7 +80,7 @@ class TaskBatch:
 
     def info(self) -> dict[str, Any]:
         """What the task tells of the first world."""
-        return {name: values[0].copy() for name, values in self.infos().items()}
+        return {name: values[0] if values.ndim == 1 else values[0].copy() for name, values in self.infos().items()}
 
     def next_set(self) -> tuple[F4, NDArray[np.float64], B1, B1]:
         """Arrays of a step, for observations, rewards, terminations and truncations."""
@@ -100,12 +101,15 @@ class TaskBatch:
         self.task.on_reset(self.worlds, chosen, EpisodeDraws(self.worlds.seeds[chosen]))
         self.has_begun = True
 
-    def act(self, actions: ArrayLike) -> None:
-        """Take the actions of a step. ResetNeeded: no episode has begun yet. NotNowError: the task was given to another environment."""
+    def act(self, actions: ArrayLike, *, of_one: bool = False) -> None:
+        """Take the actions of a step, or `of_one` world alone.
+
+        ResetNeeded: no episode has begun yet. NotNowError: the task was given to another environment.
+        """
         if not self.has_begun:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
         self._check_owner()
-        given = as_actions(actions, self._shape)
+        given = as_actions(actions, self._own_shape, "action")[None] if of_one else as_actions(actions, self._shape)
         if not math.isfinite(given.sum()) and not np.isfinite(given).all():  # a sum may be too large for its type
             raise ArgumentError("actions: expected finite numbers")
         low, high = self._bounds

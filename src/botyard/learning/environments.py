@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from botyard import arguments
 from botyard.errors import ArgumentError
-from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, as_actions, checked_mode, row_of_seeds
+from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, checked_mode, row_of_seeds
 from botyard.learning.catalog import find_task
 from botyard.learning.tasks.base import B1, Task
 from botyard.sim.worlds import MAX_WORLDS
@@ -208,7 +208,6 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
         self._batch = TaskBatch(find_task(task, **options), 1, 1, copy=True, seed=1)
         self.metadata = {**self.metadata, "render_fps": self._fps}
         self.observation_space, self.action_space = self._batch.observation_space, self._batch.action_space
-        self._shape = self.action_space.shape
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode: the first one of a seed, or the next one. The first time, a seed is drawn."""
@@ -225,7 +224,7 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
         """Advance the world by a step."""
         batch, worlds, task = self._batch, self.worlds, self.task
         observed, rewards, terminated, truncated = batch.next_set()
-        batch.act(as_actions(action, self._shape, "action")[None])
+        batch.act(action, of_one=True)
         worlds.step()
         batch.ask(task.reward, rewards)
         batch.ask(task.done, terminated, truncated)
