@@ -105,6 +105,18 @@ def test_pushing_something_is_a_contact() -> None:
     assert ann.contacts == ()
 
 
+def test_contacts_of_episodes_with_seeds_of_their_own_stay() -> None:
+    sim = botyard.Simulation(botyard.MapBuilder("room").rectangle(0, 0, 4, 4).scene(), seed=1)
+    robot = sim.add_robot("p3dx", pose=(2, 2, 0))
+    for k in range(3):
+        assert len(sim.events) == k
+        robot.command(v=0.5)
+        sim.run(8)
+        sim.reset(seed=7)
+        sim.step()
+    assert [contact.episode for contact in sim.events] == [0, 0, 0] and sim.events.total == 3
+
+
 def test_contacts_over_episodes_and_back_in_time() -> None:
     sim = botyard.Simulation(odometry_error="none")
     ann = sim.add_robot("p3dx", "ann", pose=(0, 0, 0))

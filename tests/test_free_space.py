@@ -32,7 +32,7 @@ def of_simulation(scene: Scene, *, clearance: float = 0.1, reachable: bool = Tru
 
 
 def drawn_by_simulation(scene: Scene, **how: object) -> Places:
-    return botyard.Simulation(scene, seed=3).random_free_poses(12, ROBOT, **how)[:, :2]  # type: ignore[arg-type]
+    return botyard.Simulation(scene, seed=3).random_free_poses(12, model=ROBOT, **how)[:, :2]  # type: ignore[arg-type]
 
 
 def drawn_by_worlds(scene: Scene, **how: object) -> Places:

@@ -514,3 +514,28 @@ def test_wrong_numbers_are_named(text: str, words: str) -> None:
     with pytest.raises(ModelError) as error:
         parse_robot(f'extends = "p3dx"\n{text}', "ours")
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize(
+    "changed",
+    [{"command_rate": 5.0}, {"command_latency": 0.02}, {"command_latency": 0.02, "command_jitter": 0.01}, {"command_latency": 0.3}],
+)  # fmt: skip
+def test_the_newest_command_wins_also_when_the_way_of_commands_changes_between(
+    many: bool, changed: dict[str, float]
+) -> None:
+    sim = world(BASE, BASE)
+    one, other = sim.robots.values()
+    if many:
+        sim.fleet.command(v=np.array([0.5, 0.4]))
+    else:
+        one.command(v=0.5)
+        other.command(v=0.4)
+    one.set_parameters(**changed)
+    state = sim.save_state()
+    one.command(v=-0.3)
+    sim.run(3)
+    assert (one.velocity.vx, other.velocity.vx) == (pytest.approx(-0.3), pytest.approx(0.4))
+    sim.restore(state)
+    sim.run(3)
+    assert (one.velocity.vx, other.velocity.vx) == (pytest.approx(0.5), pytest.approx(0.4)), "what was sent is not lost"

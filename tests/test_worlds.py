@@ -497,7 +497,7 @@ def test_free_space_is_kept_for_few_clearances() -> None:
     sim = botyard.Simulation(ROOMS[0])
     for k in range(30):
         worlds.sample_free(clearance=0.1 + 0.001 * k)
-        sim.random_free_poses(1, "p3dx", clearance=0.1 + 0.001 * k)
+        sim.random_free_poses(1, 0.1 + 0.001 * k)
     assert len(worlds._batch._drawings.values()) == len(sim._probe._spaces.values()) == 8
 
 
@@ -555,7 +555,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
         (lambda: botyard.Simulation(ROOMS[0]).cast([[1], [2, 3]], 0.0, range_max=1.0), "xy: expected"),
         (
             lambda: Worlds(ROOMS[0], "p3dx", 2).reset(poses=lambda seeds: None),
-            r"poses: expected an array of shape \(2, 1, 3\), found None",
+            r"poses: expected numbers of shape \(2, 1, 3\), found None",
         ),
     ],
 )

@@ -36,6 +36,7 @@ from botyard.elementary import (
 )  # fmt: skip
 
 F8 = NDArray[np.float64]
+_TWO_PI: Final = 2.0 * math.pi
 
 MAX_SCALAR_SIZE: Final = 24
 """Arrays of up to this many numbers are computed one number at a time, which is faster there."""
@@ -123,6 +124,15 @@ def hypot(x: ArrayLike, y: ArrayLike) -> F8:
         for at in map(tuple, np.argwhere(~plain)):
             lengths[at] = one.hypot(float(xs[at]), float(ys[at]))
     return lengths
+
+
+def wrap_angles(angles: F8) -> F8:
+    """Angles in (−π, π], rad: each as `botyard.units.wrap_angle` gives it. Angles that are there already keep all their bits."""
+    wrapped = np.fmod(angles, _TWO_PI)  # exact, like the differences below (Sterbenz)
+    wrapped = np.where(wrapped > math.pi, wrapped - _TWO_PI, wrapped)
+    wrapped = np.where(wrapped <= -math.pi, wrapped + _TWO_PI, wrapped)
+    found: F8 = np.where((angles > -math.pi) & (angles <= math.pi), angles, wrapped)
+    return found
 
 
 def interpolate(x: ArrayLike, xs: F8, ys: F8) -> F8:

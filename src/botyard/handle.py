@@ -21,7 +21,15 @@ class Handle:
     def __setattr__(self, name: str, value: object) -> None:
         if name in self._instead:
             raise AttributeError(f"{type(self).__name__}.{name} cannot be assigned: {self._instead[name]}")
+        kept = getattr(type(self), name, None)
+        if isinstance(kept, property) and kept.fset is None:  # Python's own words are "has no setter"
+            raise AttributeError(f"{type(self).__name__}.{name} cannot be assigned: it only shows what is so")
         super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self._instead:
+            raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted")
+        super().__delattr__(name)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} cannot be copied or pickled by itself: {self._copying}")

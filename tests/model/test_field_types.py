@@ -92,7 +92,7 @@ def test_what_was_expected_is_said_in_words(make: Callable[[], object], words: s
 @pytest.mark.parametrize("side", [-1.0, np.nan, np.inf, 1e10])
 def test_sides_of_boxes_are_in_range(side: float) -> None:
     for name in ("length", "width"):
-        with pytest.raises(ModelError, match=f"^crate: {name} must be from 0 to"):
+        with pytest.raises(ModelError, match=f"^box crate: {name} must be from 0 to"):
             BoxObject(name="crate", pose=Pose(0, 0, 0), **{"length": 1.0, "width": 1.0, name: side})
 
 

@@ -71,8 +71,9 @@ plain = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=8,
 )
+sides = st.floats(0.0, 1e9) | st.integers(0, 10**9)
 boxes = st.builds(
-    BoxObject, name=names, pose=poses, length=floats, width=floats, returns=returns, color=names,
+    BoxObject, name=names, pose=poses, length=sides, width=sides, returns=returns, color=names,
     parts=st.lists(outlines, max_size=2).map(tuple), dynamics=st.none() | masses,
 )  # fmt: skip
 tables = st.integers(0, 4).flatmap(

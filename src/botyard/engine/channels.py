@@ -103,6 +103,13 @@ class Channels:
         if channel is not None and spec == PLAIN_COMMANDS and not channel.under_way:
             del self._of[name]
 
+    def is_late(self, name: str, dt: float) -> bool:
+        """Whether commands of motion that are sent to a body now go through its channel, in a simulation with steps of `dt` s."""
+        channel = self._of.get(name)
+        if channel is None:
+            return False
+        return channel.spec.latency > 0.0 or bool(channel.under_way) or is_slower(channel.spec.rate, dt)
+
     def keep(self, names: Container[str]) -> None:
         """Bodies were removed: only these are left."""
         self._of = {name: channel for name, channel in self._of.items() if name in names}
@@ -120,6 +127,11 @@ class Channels:
         """Let these commands be under way to a body."""
         self._of.setdefault(name, Channel(PLAIN_COMMANDS)).under_way = list(under_way)
 
+    def put(self, name: str, tick: int, waiting: Sequence[tuple[str, int, Command]]) -> None:
+        """Commands (source, number, command) that were to count before the step `tick` are under way to a body from now on."""
+        sent = [Sent(tick, tick, source, sequence, command) for source, sequence, command in waiting]
+        self._of[name].under_way.extend(sorted(sent, key=lambda one: one.sequence))
+
     def is_due(self, tick: int, dt: float) -> bool:
         """Whether a command counts before the step `tick`, of `dt` s."""
         return any(_is_due(channel, tick, dt) for channel in self._of.values())
@@ -136,7 +148,7 @@ class Channels:
             return command
         if isinstance(command, SetVelocity):
             command = scaled(command, spec)
-        if spec.latency <= 0.0 and not channel.under_way and not is_slower(spec.rate, dt):
+        if not self.is_late(name, dt):
             return command
         if isinstance(command, SetVelocity) and says_nothing_new(command, channel.under_way, state, row):
             return None

@@ -6,7 +6,7 @@ All are in SI units: m, rad, s. `apply` writes a command into the state; only th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -146,13 +146,15 @@ class SetVelocities:
         """The command for the body ``rows[index]`` by itself."""
         return SetVelocity(*(None if a is None else float(a[index]) for a in (self.v, self.w, self.vy)))
 
+    def without(self, row: int) -> SetVelocities:
+        """The command for all of its bodies but the one in `row`."""
+        keep = self.rows != row
+        return SetVelocities(self.rows[keep], *(None if a is None else a[keep] for a in (self.v, self.w, self.vy)))
+
     def renumbered(self, removed: int) -> SetVelocities:
         """The command after the body in row `removed` was removed: later rows move up."""
-        keep = self.rows != removed
-        rows = self.rows[keep]
-        return SetVelocities(
-            rows - (rows > removed), *(None if a is None else a[keep] for a in (self.v, self.w, self.vy))
-        )
+        left = self.without(removed)
+        return replace(left, rows=left.rows - (left.rows > removed))
 
     def apply(self, state: State, rows_by_themselves: I8) -> None:
         """Set the targets of all rows but those in `rows_by_themselves`."""

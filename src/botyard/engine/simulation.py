@@ -33,7 +33,7 @@ from botyard.engine.build import (
     outline_of,
     reshape_bodies,
 )
-from botyard.engine.channels import Channels, Sent
+from botyard.engine.channels import LATE, Channels, Sent
 from botyard.engine.clock import Clock
 from botyard.engine.commands import Command, SetVelocities, set_error_mode
 from botyard.engine.dynamics import Dynamics
@@ -50,6 +50,7 @@ from botyard.feed import Feed, Subject
 from botyard.geometry import Outline, Pose, relative
 from botyard.model.dynamics import DynamicsSpec, area_moments
 from botyard.model.obstacles import Visible
+from botyard.model.robot import CommandSpec
 from botyard.model.scene import Scene
 from botyard.names import MAX_NAME, body_name
 from botyard.native.kinds import Pack
@@ -607,6 +608,22 @@ class Engine:
                 return
             command = now
         self._queue.append((self.specs[row].uid, source, self._sequence, name, command))
+
+    def set_channel(self, name: str, spec: CommandSpec) -> None:
+        """Set how commands reach a body from now on. Those that wait for the next step stay before those that are sent after this."""
+        was_late = self.channels.is_late(name, self.clock.dt)
+        self.channels.set(name, spec)
+        if was_late or not self.channels.is_late(name, self.clock.dt):
+            return
+        row, late = self.rows[name], [one for one in self._queue if one[3] == name and isinstance(one[4], LATE)]
+        waiting: list[tuple[str, int, Command]] = [(source, number, command) for _, source, number, _, command in late]
+        self._queue = [one for one in self._queue if one not in late]
+        bulk, self._bulk = self._bulk, []
+        for source, number, many in bulk:
+            at = np.flatnonzero(many.rows == row)
+            waiting += [(source, number, many.for_body(int(index))) for index in at]
+            self._bulk.append((source, number, many.without(row) if len(at) else many))
+        self.channels.put(name, self.clock.tick, waiting)
 
     def submit_velocities(self, command: SetVelocities, source: str = "api") -> None:
         """Queue velocities of many bodies for the next step: the same as a `SetVelocity` for each of them."""

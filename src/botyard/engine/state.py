@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.engine.commands import MAX_COORDINATE
-from botyard.engine.layout import Control, Mode, OdometryErrorMode
+from botyard.engine.layout import Control, Mode, OdometryErrorMode, State
 from botyard.engine.masslayout import Impulses, MassState, impulses, mass_state
 from botyard.engine.tables import MAX_STATE_NUMBER, NOBODY, Column, Table
 from botyard.errors import StateError
@@ -34,6 +34,11 @@ MIN_VIEWED_BYTES: Final = 4096
 """Columns of at least this size are written from a view; smaller ones are copied."""
 CHECKSUM: Final = 8
 """Bytes of the checksum at the end."""
+MAX_TICK: Final = 10**15
+"""Greatest number of a step."""
+MIN_SUBSTEP: Final = 1e-9
+MAX_SPAN: Final = 60.0
+"""Least and greatest time of a substep of bodies with mass, s."""
 UNSAVED: Final = {"uid"}
 """Columns of `State` that are not saved: `uid` is computed from the body's name."""
 H = TypeVar("H")
@@ -191,6 +196,35 @@ def read_columns(
     _check_poses(found["pose"])
     _check_carriers(found["carrier"])
     return found
+
+
+def check_written(state: State, masses: tuple[MassState, Impulses] | None) -> None:
+    """Check columns that others have written, as `read_columns` does: kernels may use them then.
+
+    Raises
+    ------
+    StateError
+        A number is out of its range.
+    """
+    count = len(state.pose)
+    for name, values in state._asdict().items():
+        if name not in UNSAVED:
+            _check(name, values, None, count)
+    _check_poses(state.pose)
+    _check_carriers(state.carrier)
+    if masses is not None:
+        mass, contacts = masses
+        for one in _MASS:
+            _check(one.name, getattr(mass, one.name.removeprefix("mass.")), one.column, count)
+        size, span = int(contacts.size[0]), float(contacts.span[0])
+        if not 0 <= size <= len(contacts.key) or not is_span(span):
+            raise StateError("state: contacts of bodies with mass: expected as many as there is room for")
+        _check("contact.impulse", contacts.impulse[:size], _CONTACTS[1].column, count)
+
+
+def is_span(span: float) -> bool:
+    """Whether `Impulses.span` can be so, s."""
+    return span == 0.0 or MIN_SUBSTEP <= span <= MAX_SPAN
 
 
 def write_columns(engine: Engine, found: Mapping[str, NDArray[Any]]) -> None:

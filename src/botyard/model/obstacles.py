@@ -128,7 +128,7 @@ class BoxObject:
         check_types(self)
         for what, side in (("length", self.length), ("width", self.width)):
             if not 0.0 <= side <= MAX_BOX_M:  # refuses NaN, too
-                raise ModelError(f"{shown(self.name)}: {what} must be from 0 to {MAX_BOX_M:g} m, found {side:g}")
+                raise ModelError(f"box {shown(self.name)}: {what} must be from 0 to {MAX_BOX_M:g} m, found {side:g}")
 
     @property
     def outlines(self) -> tuple[Outline, ...]:

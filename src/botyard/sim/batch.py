@@ -22,7 +22,9 @@ from botyard.engine.batch import (
     FETCHES,
     LINEUP,
     ONLY_MAP,
+    SAMPLES,
     STEPS,
+    Contact,
     Masses,
     MassRoom,
     Own,
@@ -67,6 +69,8 @@ DERIVED_BODIES: Final = ("world", "placed", "leeway")
 """Arrays of `Bodies` that each world has for itself."""
 THREAD_BODIES: Final = ("scratch", "near")
 """Arrays of `Bodies` that each thread has for itself."""
+STEPS_AT_ONCE: Final = 100_000
+"""Most steps of all worlds together in one call of a kernel, which nothing interrupts: some tenths of a second."""
 GRID_ARGUMENT, WALLS_ARGUMENT = 3, 7
 """Numbers of the arguments `grid` of `advance_world`, and `walls` of `advance_masses`."""
 CONTACTS, CONTACTS_PER_MASS = 64, 16
@@ -505,7 +509,7 @@ class Batch:
         """Draw places for the robots of these worlds, (k, m, 3). `boxes`: where these are, (k, b, 3), if there are some; `space`: free
         space of a map for a lineup, by their numbers.
 
-        There was no room for a robot if `has_failed` after that.
+        There was no room for a robot if `has_failed` after that: its place is NaN.
         """
         drawing = self._drawings.of((clearance, reachable), _Drawing)
         if drawing.table is None or not self._plan.has_one_map or len(self._kinds) > 1:
@@ -522,6 +526,10 @@ class Batch:
             self._places[chosen, :count] = boxes
         self._asked[FAILED] = 0
         drawing.call(chosen)
+        if self.has_failed:  # the same draw again, to see whose place is not written
+            self.state.all("counts")[chosen, SAMPLES] -= 1
+            self._places[chosen, count:] = np.nan
+            drawing.call(chosen)
         places = self._places[chosen]
         return places[:, count:] if count else places
 
@@ -550,8 +558,33 @@ class Batch:
         self._advance(chosen, 0, 2 if is_next else 1)
 
     def step(self, count: int, chosen: I8 | None) -> None:
-        """Advance these worlds by steps; None: all of them."""
-        self._advance(chosen, count, 0)
+        """Advance these worlds by steps; None: all of them. Long calls can be interrupted: between two parts of them."""
+        part = max(1, STEPS_AT_ONCE // len(self._faults))
+        if count <= part:
+            self._advance(chosen, count, 0)
+        else:
+            self._step_in_parts(count, chosen, part)
+
+    def _step_in_parts(self, count: int, chosen: I8 | None, part: int) -> None:
+        """`step`, no more than `part` steps in a call: the same results."""
+        before = self.state.bytes.copy()
+        kind, other = self.state.all("contact_kind"), self.state.all("other")
+        left = np.arange(len(self._faults)) if chosen is None else chosen
+        has_failed = False
+        for done in range(0, count, part):
+            kinds, others = kind[left], other[left]
+            self._advance(left, min(part, count - done), 0)
+            if done:  # what was met before, if nothing has been met since
+                nothing = kind[left] == Contact.NONE
+                kind[left], other[left] = np.where(nothing, kinds, kind[left]), np.where(nothing, others, other[left])
+            if self.has_failed:
+                has_failed, is_failed = True, self._faults[left] != 0
+                failed, left = left[is_failed], left[~is_failed]
+                self.state.bytes[failed] = before[failed]
+                self._derived.all("known")[failed] = -1
+            if not len(left):
+                break
+        self._asked[FAILED] = int(has_failed)
 
     def _advance(self, chosen: I8 | None, count: int, begins: int) -> None:
         assert self._table is not None, "there is a map"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple, overload
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.model.obstacles import Visible
 from botyard.sim.core import Core
+
+if TYPE_CHECKING:
+    from botyard.sim.episodes import Episodes
 
 F8 = NDArray[np.float64]
 
@@ -204,15 +207,17 @@ class ContactLog(Sequence[Contact]):
     ----------
     sim : Core
         The world.
-    episode : callable
-        Gives the number of the present episode.
+    episodes : Episodes
+        Its episodes.
     """
 
-    def __init__(self, sim: Core, episode: Callable[[], int]) -> None:
-        self._sim, self._episode = sim, episode
+    def __init__(self, sim: Core, episodes: Episodes) -> None:
+        self._sim, self._episodes = sim, episodes
         sim.engine.note_contacts()
         self._revision = sim.feed.last(Subject.TIME)
         self._entries: deque[Contact] = deque(maxlen=MAX_CONTACTS)
+        self._begun: deque[int] = deque(maxlen=MAX_CONTACTS)
+        """How many episodes had begun at each: two that were begun with seeds have the same number."""
         self._touched: dict[str, list[str]] = {}
         self.total = 0
         """All contacts so far, also those that are not kept any more."""
@@ -239,15 +244,16 @@ class ContactLog(Sequence[Contact]):
                 if other not in before.get(name, ()):
                     self.total += 1
                     pose = Pose(*snapshot.state.pose[row].tolist())
-                    self._entries.append(Contact(snapshot.time, name, other, pose, self._episode()))
+                    self._entries.append(Contact(snapshot.time, name, other, pose, self._episodes.number))
+                    self._begun.append(self._episodes.begun)
 
     def _go_back(self, time: float) -> None:
         """Time was set, and a step was made since then, to `time`, s: what was touched before is not known."""
         self._revision = self._sim.feed.last(Subject.TIME)
         self._touched.clear()
-        episode = self._episode()
-        while self._entries and self._entries[-1].episode == episode and self._entries[-1].time >= time:
+        while self._entries and self._begun[-1] == self._episodes.begun and self._entries[-1].time >= time:
             self._entries.pop()
+            self._begun.pop()
 
     @overload
     def __getitem__(self, index: int) -> Contact: ...

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from botyard import arguments
 from botyard.devices.battery import Batteries
 from botyard.devices.electrics import Boards
+from botyard.elementwise import wrap_angles
 from botyard.engine.commands import MAX_COORDINATE, EnableMotors, set_error_mode
 from botyard.engine.layout import F8, I1, I8, OdometryErrorMode, State
 from botyard.engine.rng import _GOLDEN, _WORD, _mix, seed_word
@@ -23,7 +24,6 @@ from botyard.engine.tables import NOBODY
 from botyard.errors import ArgumentError, NotNowError
 from botyard.feed import Subject
 from botyard.geometry import Pose
-from botyard.units import wrap_angle
 
 _ZERO: Final = (
     "vel", "odom", "target", "err", "disp", "path", "spin", "contact", "mode_x", "mode_a", "stall", "estop", "held", "odom_frame",
@@ -34,8 +34,8 @@ _SHAPING: Final = (Subject.BODIES, Subject.OUTLINES, Subject.MASS, Subject.MAP, 
 
 FEW: Final = 4
 """Poses of so many robots are checked one by one, which is faster then."""
-_LIMITS: Final = np.array([MAX_COORDINATE, MAX_COORDINATE, math.pi])
-"""Of poses that may stay as they are: m, m, rad."""
+POSE_LIMITS: Final = np.array([MAX_COORDINATE, MAX_COORDINATE, math.pi])
+"""Of poses that may stay as they are: m, m, rad, of which −π is excluded."""
 
 
 class _Plan(NamedTuple):
@@ -83,6 +83,13 @@ class Episodes:
         self._counted: tuple[int, int, int] = engine.seed, engine.seed, 0
         """Seed that the engine has in this episode, seed of the world, number of the episode."""
         self._plan: _Plan | None = None
+        self.begun = 0
+        """How many were begun here, whatever their seeds."""
+
+    @property
+    def number(self) -> int:
+        """Number of the episode."""
+        return self.seed_and_number[1]
 
     @property
     def seed_and_number(self) -> tuple[int, int]:
@@ -144,6 +151,7 @@ class Episodes:
             self._plan = plan = _plan_of(engine, starts(), robots)
         seed = episode_seed(world, number)
         self._counted = seed, world, number
+        self.begun += 1
         for column in plan.zero:
             column.fill(0)
         state.motors.fill(1)
@@ -187,21 +195,23 @@ def checked_poses(poses: ArrayLike, count: int) -> F8:
         They are not finite, out of bounds or of another shape.
     """
     try:
-        given = np.array(poses, np.float64)
-    except (TypeError, ValueError):
+        found = np.asarray(poses)
+        given = np.array(found, np.float64) if found.dtype.kind in "iuf" else np.zeros(0)
+    except (TypeError, ValueError):  # rows of different lengths
         given = np.zeros(0)
     if given.shape != (count, 3):
         raise ArgumentError(f"poses: expected an array of shape {(count, 3)}, found {arguments.found(poses)}")
     if count <= FEW:
         fits = all(
-            abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and abs(th) <= math.pi for x, y, th in given.tolist()
+            abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and -math.pi < th <= math.pi
+            for x, y, th in given.tolist()
         )
     else:
-        fits = bool((np.abs(given) <= _LIMITS).all())
+        fits = bool((np.abs(given) <= POSE_LIMITS).all() and (given[:, 2] > -math.pi).all())
     if not fits:
         if not (np.isfinite(given).all() and (np.abs(given[:, :2]) <= MAX_COORDINATE).all()):
             raise ArgumentError(f"poses: expected finite numbers, and coordinates within ±{MAX_COORDINATE:g} m")
-        given[:, 2] = [wrap_angle(heading) for heading in given[:, 2].tolist()]
+        given[:, 2] = wrap_angles(given[:, 2])
     return given
 
 

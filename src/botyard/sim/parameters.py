@@ -170,7 +170,7 @@ def apply(sim: Core, robot: Equipped, values: Values) -> None:
     own = sim._parameters.setdefault(robot.name, {})
     own.update(new)
     if any(name in COMMANDS for name in new):
-        engine.channels.set(robot.name, command_spec(robot.spec, own))
+        engine.set_channel(robot.name, command_spec(robot.spec, own))
     if "wheel_ratio" in new:
         engine.bodies.wheels[row, 0] = new["wheel_ratio"][0]
     for (key, sensor), handle in zip(sensors_of(robot.spec).items(), _handles(robot), strict=True):
@@ -188,7 +188,7 @@ def restore(sim: Core, robots: Mapping[str, Equipped], saved: Mapping[str, Value
     """Give robots the parameters of a saved state, and others those of their models."""
     for name, robot in robots.items():
         if sim._parameters.pop(name, None):
-            sim._engine.channels.set(name, robot.spec.commands)
+            sim._engine.set_channel(name, robot.spec.commands)
             sim._engine.bodies.wheels[sim._engine.rows[name], 0] = robot.spec.wheel_ratio
             for (key, sensor), handle in zip(sensors_of(robot.spec).items(), _handles(robot), strict=True):
                 sim._devices.delay(handle._key, delay_of(sensor, key, {}))

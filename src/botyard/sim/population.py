@@ -402,9 +402,9 @@ class Population(Bodies, ABC, Generic[R]):
     def random_free_poses(
         self,
         n: int,
-        model: str | Path | RobotSpec = "p3dx",
-        *,
         clearance: float = 0.1,
+        *,
+        model: str | Path | RobotSpec = "p3dx",
         reachable: bool = True,
         index: int = 0,
     ) -> F8:
@@ -422,10 +422,10 @@ class Population(Bodies, ABC, Generic[R]):
         ----------
         n : int
             How many.
-        model : str, Path or RobotSpec
-            The model, as for `add_robot`.
         clearance : float
             Distance of the circles from walls, bodies and each other, m.
+        model : str, Path or RobotSpec
+            The model, as for `add_robot`.
         reachable : bool
             All are in one region of the map: robots of the model, as circles, get from each place to every other one, without that
             clearance. It is the region of the map's home (`scene.start`), if that is free and there is room in it. Else, and of a map

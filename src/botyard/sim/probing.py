@@ -142,7 +142,7 @@ class Probe:
 
     def near_walls(self, xy: ArrayLike, reach: float, count: int) -> F8:
         """See `Simulation.near_walls`."""
-        places = np.asarray(xy, np.float64)
+        places = arguments.numbers(xy, "xy")
         if places.ndim < 1 or places.shape[-1] != 2:
             raise ArgumentError(f"xy: expected an array (…, 2), found one of shape {places.shape}")
         if not (np.abs(places) <= MAX_COORDINATE).all():

@@ -17,7 +17,18 @@ from botyard.engine import commands
 from botyard.engine.build import box_body
 from botyard.engine.channels import LATE, MAX_UNDER_WAY, Sent
 from botyard.engine.layout import OdometryErrorMode
-from botyard.engine.state import BODIES, CONTACTS, read_columns, row_keys, schema, split, write_columns, write_masses
+from botyard.engine.state import (
+    BODIES,
+    CONTACTS,
+    MAX_TICK,
+    is_span,
+    read_columns,
+    row_keys,
+    schema,
+    split,
+    write_columns,
+    write_masses,
+)
 from botyard.engine.tables import VERSION as VERSION_COLUMN
 from botyard.engine.tables import Table
 from botyard.errors import ArgumentError, BotyardError, StateError
@@ -39,8 +50,6 @@ from botyard.version import __version__
 
 MAX_LATE_STEPS: Final = 10**9
 """Steps that a command or a reading can take, at most."""
-MIN_SUBSTEP: Final = 1e-9
-"""Length of a substep of bodies with mass, s: no state has a shorter one."""
 Employ = Callable[[Any, Program], None]
 """Starts a program that drives a robot, see `botyard.controllers.crew`."""
 
@@ -68,7 +77,7 @@ def restore(
     # after the tables: keys of a crafted state cannot stand for these
     rows |= {BODIES: len(roster.bodies), CONTACTS: head.contacts}
     masses = any(model.dynamics is not None for model in models.values())
-    if masses != (head.contacts != NO_MASS) or not (head.span == 0.0 or MIN_SUBSTEP <= head.span <= 60.0):
+    if masses != (head.contacts != NO_MASS) or not is_span(head.span):
         raise StateError("state: what it says of bodies with mass does not fit its models")
     found = read_columns(sim.engine, data, rows, masses=masses, tables=tables)
     queue = [_command(q, len(roster.bodies)) for q in head.queue]
@@ -191,7 +200,7 @@ def _check_head(head: Head, roster: Roster, models: Mapping[bytes, RobotSpec | B
         except ArgumentError as error:
             raise StateError(f"state: parameters of {shown(name)}: {error}") from None
     if not (
-        0 <= head.tick <= 10**15
+        0 <= head.tick <= MAX_TICK
         and 1 <= head.step_us <= 60_000_000
         and 0 <= head.error_mode < OdometryErrorMode.PERFECT
     ):

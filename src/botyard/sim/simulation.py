@@ -114,9 +114,10 @@ class Robot(BaseRobot):
         Parameters
         ----------
         controller : str, class, function or None
-            Name of one (``wander``, ``walk``, ``follow``, ``waypoints``, those of installed packages); ``module:name`` or ``file.py:name``;
+            Name of one (``wander``, ``walk``, ``follow``, ``waypoints``, ``orca``, ``socialforce``, ``dwa``, ``vfh``, ``purepursuit``, those
+            of installed packages); ``module:name`` or ``file.py:name``;
             a class, made with ``(robot, seed, **options)`` or ``(robot, **options)``, whose ``act()`` is called before every step; a
-            function, called with ``(robot, **options)`` before every step. None: it gets no other.
+            function, called with ``(robot, **options)`` before every step. None: it gets no other, and stops.
         **options
             Its options.
 
@@ -131,7 +132,10 @@ class Robot(BaseRobot):
         """
         sim = self.simulation
         if controller is None:
+            has_driven = self.name in sim.programs
             sim.end_program(self.name)
+            if has_driven and not self.clients:
+                self.command.stop()
         else:
             employ(self, program_of(controller, options))
 
@@ -494,7 +498,7 @@ class Simulation(Restorable[Robot]):
     def events(self) -> ContactLog:
         """Contacts of robots: who touched what, when and where; logged from the first use on, over all episodes. Clones begin anew."""
         if self._contacts is None:
-            self._contacts = ContactLog(self, lambda: self.episode)
+            self._contacts = ContactLog(self, self._episodes)
             self.after_step(self._contacts.look)
         return self._contacts
 

@@ -9,15 +9,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from botyard import arguments
+from botyard import arguments, elementwise
 from botyard.engine.batch import MAX_COORDINATE
 from botyard.engine.commands import check_pose
 from botyard.engine.layout import F8, I8, U8
 from botyard.engine.rng import episode_seeds
 from botyard.errors import ArgumentError
 from botyard.model.obstacles import BoxObject
+from botyard.sim.episodes import POSE_LIMITS
 
 Starts = Callable[[U8], ArrayLike]
+WORD: Final = 0xFFFF_FFFF_FFFF_FFFF
 FEW_NUMBERS: Final = 24
 """So many numbers are compared one by one."""
 
@@ -38,19 +40,32 @@ def poses_of(poses: ArrayLike | Starts | None, what: str, seeds: U8, episodes: I
     if callable(poses):
         poses = poses(episode_seeds(seeds, episodes))
     given: F8 = array_of(poses, what, np.float64, (len(seeds), count, 3))
-    if not are_poses(given):
+    if are_poses(given):
+        return given
+    if not (np.isfinite(given).all() and (np.abs(given[..., :2]) <= MAX_COORDINATE).all()):
         raise ArgumentError(f"{what}: expected finite numbers, and places within ±{MAX_COORDINATE:g} m")
-    return given
+    wrapped = given.copy()
+    wrapped[..., 2] = elementwise.wrap_angles(given[..., 2])
+    return wrapped
+
+
+def places_of(given: ArrayLike, what: str, count: int) -> F8:
+    """Places in `count` worlds, (count, k, 2), contiguous; those of (k, 2) are the same in all of them."""
+    places = arguments.numbers(given, what)
+    if places.ndim not in (2, 3) or places.shape[-1] != 2 or (places.ndim == 3 and len(places) not in (1, count)):
+        form = f"an array of shape ({count}, k, 2), or (k, 2)"
+        raise ArgumentError(f"{what}: expected {form}, found {arguments.found(given)}")
+    return np.ascontiguousarray(np.broadcast_to(places, (count, *places.shape[-2:])))
 
 
 def are_poses(poses: F8) -> bool:
-    """Whether all poses, (…, 3), are finite, and their places within `MAX_COORDINATE`."""
+    """Whether the places of all poses, (…, 3), are within `MAX_COORDINATE`, and their headings in (−π, π]."""
     if poses.size <= FEW_NUMBERS:  # in less time than a call of NumPy
         for x, y, th in poses.reshape(-1, 3).tolist():
-            if not (abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and math.isfinite(th)):
+            if not (abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and -math.pi < th <= math.pi):
                 return False
         return True
-    return bool(np.isfinite(poses).all() and (np.abs(poses[..., :2]) <= MAX_COORDINATE).all())
+    return bool((np.abs(poses) <= POSE_LIMITS).all() and (poses[..., 2] > -math.pi).all())  # refuses NaN, too
 
 
 def are_different(numbers: I8, count: int) -> bool:
@@ -75,13 +90,15 @@ def kind_of_readings(dtype: DTypeLike) -> np.dtype[Any]:
 
 def seeds_of_worlds(given: ArrayLike, count: int) -> U8:
     """Seeds of worlds as 64-bit words."""
+    if isinstance(given, (list, tuple)) and len(given) == count:  # of large ones NumPy would make floats
+        return np.array([arguments.seed(one, f"seeds[{k}]") & WORD for k, one in enumerate(given)], np.uint64)
     try:
         found = np.asarray(given)
     except ValueError:  # rows of different lengths
         found = np.zeros(0)
     if found.ndim == 0:
         first = arguments.seed(given, "seeds")
-        return np.uint64(first & 0xFFFF_FFFF_FFFF_FFFF) + np.arange(count, dtype=np.uint64)
+        return np.uint64(first & WORD) + np.arange(count, dtype=np.uint64)
     if found.shape != (count,) or found.dtype.kind not in "iu":
         raise ArgumentError(f"seeds: expected a whole number, or {count} of them, found {arguments.found(given)}")
     return found.astype(np.uint64)
@@ -97,7 +114,8 @@ def array_of(given: ArrayLike, what: str, kind: type[Any], shape: tuple[int, ...
             raise ValueError
         return np.broadcast_to(found.astype(kind), shape)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{what}: expected an array of shape {shape}, found {arguments.found(given)}") from None
+        of = "whole numbers" if kind is np.int64 else "numbers"
+        raise ArgumentError(f"{what}: expected {of} of shape {shape}, found {arguments.found(given)}") from None
 
 
 __all__ = [
@@ -108,6 +126,7 @@ __all__ = [
     "array_of",
     "checked_boxes",
     "kind_of_readings",
+    "places_of",
     "poses_of",
     "seeds_of_worlds",
 ]

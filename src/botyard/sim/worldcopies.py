@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.devices.ranging import Late
-from botyard.engine.batch import LINEUP, MAP, TICK
+from botyard.engine.batch import EPISODE, LINEUP, MAP, TICK
 from botyard.engine.blocks import Blocks
 from botyard.engine.channels import Sent
 from botyard.engine.commands import SetVelocity
-from botyard.engine.kernels.lateness import COUNT, FIRST, JITTER, LATENCY, RATE, SCALE, SLOTS, Lateness
+from botyard.engine.kernels.lateness import COUNT, FIRST, JITTER, LATENCY, RATE, SCALE, SLOTS, Lateness, are_rings
 from botyard.engine.layout import State
+from botyard.engine.state import MAX_TICK, check_written
+from botyard.errors import StateError
 from botyard.sim.batch import Batch
 from botyard.sim.journal import API
 from botyard.sim.lineups import Lineup, Lineups, name_of, silent
@@ -55,6 +57,8 @@ PARTS: Final[Mapping[str, int | slice]] = {
     "wheel_ratio": 0,
 }
 """Which numbers of the last axis they are, where these are not all of it."""
+FIXED: Final = ("uid", "drive", "control", "carrier")
+"""Columns of `State` that these worlds never write."""
 OF_BODIES: Final = frozenset({*State._fields, "channel", "wheels"})
 """Arrays of these that have a row for each body."""
 
@@ -88,9 +92,15 @@ class Copies:
         """Parameters of the models of lineups."""
 
     def simulation(self, state: Blocks, i: int) -> Simulation:
-        """A simulation in the state of row `i`."""
+        """A simulation in the state of row `i`, which others may have written.
+
+        Raises
+        ------
+        BotyardError
+            It is no state of these worlds.
+        """
         counts, start = state.of(i, "counts"), state.of(i, "start")
-        seed = int(state.of(i, "seeds")[1])
+        world, seed = state.of(i, "seeds").tolist()
         sim = Simulation(self._maps[int(counts[MAP])].scene, seed=seed, warn=silent, **self._settings)
         names, number = self._lineups.names, self.number_in(state, i)
         lineup = self._lineups[number]
@@ -101,13 +111,21 @@ class Copies:
         for name, values, usual in zip(names, self._erring(lineup, state, i), self._usual[number], strict=True):
             sim.robots[name].set_parameters(**{key: value for key, value in values.items() if value != usual[key]})
         engine = sim.engine
-        for name in State._fields:
-            getattr(engine.state, name)[...] = state.of(i, name)
-        if engine.dynamics is not None:
-            engine.dynamics.load(*self._batch.masses(state, i))
+        columns = State._make(state.of(i, name) for name in State._fields)
+        late = Lateness._make(state.of(i, name) for name in Lateness._fields)
+        masses = self._batch.masses(state, i) if engine.dynamics is not None else None
+        check_written(columns, masses)
+        is_here = all((getattr(columns, name) == getattr(engine.state, name)).all() for name in FIXED)
+        if not (is_here and are_rings(late) and 0 <= counts[TICK] <= MAX_TICK):
+            raise StateError("state: it is of other worlds")
+        for name, values in columns._asdict().items():
+            getattr(engine.state, name)[...] = values
+        if engine.dynamics is not None and masses is not None:
+            engine.dynamics.load(*masses)
         engine.clock.tick = int(counts[TICK])
-        self._set_under_way(sim, lineup, Lateness._make(state.of(i, name) for name in Lateness._fields))
+        self._set_under_way(sim, lineup, late)
         engine.resumed()
+        sim._episodes.count(world, int(counts[EPISODE]))
         return sim
 
     def number_in(self, state: Blocks, i: int) -> int:

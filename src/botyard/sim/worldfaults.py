@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from botyard.engine.batch import MAX_COORDINATE, MAX_TARGET, Fault
 from botyard.engine.kernels.lateness import CYCLE_EXCESS, MAX_RATE_HZ, MAX_SCALE, delay_steps
-from botyard.model.robot import MAX_SPEED, MAX_WHEEL_RATIO
+from botyard.model.robot import MAX_SPEED, MAX_WHEEL_RATIO, Drive
 from botyard.model.sensors import MAX_LATENCY_S
 from botyard.sim.parameters import BEAMS, COLUMNS
 
@@ -22,12 +22,13 @@ FAULTS: Final = {
     Fault.SENSOR: "ranges or errors of a sensor are not finite, negative or too large, or its least range is above its greatest",
     Fault.KIND: "its state is not one of these worlds",
     Fault.CONTACTS: "its bodies with mass touch others and walls in more places than there is room for; a Simulation makes room",
-    Fault.LATENCY: "a latency is not finite, negative or beyond max_latency, a jitter is above its latency, or a scale is too large",
+    Fault.LATENCY: "a latency is not finite, negative or beyond max_latency, which is said when the worlds are made, "
+    "a jitter is above its latency, or a scale is too large",
     Fault.MAP: "its state has another map, and these worlds have only one",
     Fault.RATE: "a rate is not finite, negative or too large, or it needs room: say max_latency, 0 or more, when the worlds are made",
 }
 Values = Callable[[str], NDArray[Any]]
-"""Gives an array of one world by its name: a parameter of `Worlds.param`, ``pose``, ``vel`` or ``command``."""
+"""Gives an array of one world by its name: a parameter of `Worlds.param`, ``pose``, ``vel``, ``command`` or ``drive``."""
 Check = tuple[str, NDArray[Any], float | NDArray[Any], float | NDArray[Any]]
 """Name of an array, the array, and the least and the greatest number that each of its numbers may be."""
 
@@ -64,6 +65,9 @@ def _checks(fault: Fault, values: Values, late_steps: int | None, dt: float) -> 
         for name, (_, low, high) in COLUMNS.items():
             yield name, values(name), low, high
         yield "wheel_ratio", values("wheel_ratio"), 1.0 / MAX_WHEEL_RATIO, MAX_WHEEL_RATIO
+        has_two_wheels = values("drive") == Drive.DIFF
+        least, most = np.where(has_two_wheels, 0.0, 1.0), np.where(has_two_wheels, math.inf, 1.0)
+        yield "wheel_ratio", values("wheel_ratio"), least, most
     elif fault == Fault.SENSOR:
         for name, (_, high) in BEAMS.items():
             yield name, values(name), 0.0, high

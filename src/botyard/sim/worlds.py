@@ -27,7 +27,7 @@ from botyard.engine.commands import SetVelocities
 from botyard.engine.kernels.lateness import COUNT, SCALE
 from botyard.engine.layout import F8, I1, I8, U1, U8
 from botyard.engine.rng import DEFAULT_SEED
-from botyard.errors import ArgumentError, NotNowError
+from botyard.errors import ArgumentError, BotyardError, NotNowError
 from botyard.handle import Handle
 from botyard.model.obstacles import BoxObject
 from botyard.sim.batch import Batch, Plan
@@ -45,6 +45,7 @@ from botyard.sim.worldarguments import (
     array_of,
     checked_boxes,
     kind_of_readings,
+    places_of,
     poses_of,
     seeds_of_worlds,
 )
@@ -58,6 +59,10 @@ MAX_MAP_POOL: Final = 1_000_000_000
 """Greatest `map_pool`."""
 FREE_CLEARANCE_M: Final = 0.1
 """Clearance of starts at free places, m."""
+NO_WORLDS: Final[I8] = np.zeros(0, np.int64)
+"""Numbers of no worlds."""
+MAX_MAP: Final = 2**63 - 1
+"""Greatest number of a map."""
 MAX_STEPS: Final = 1_000_000_000
 """Steps in one call."""
 Mask = ArrayLike | None
@@ -116,24 +121,32 @@ class Worlds(Handle):
     """
 
     _copying: ClassVar[str] = "keep a copy of its state (worlds.state.copy()), or copy a world (worlds.world(i))"
-    _instead: ClassVar[Mapping[str, str]] = {
-        name: f"write into it: worlds.{name}[...] = …" for name in ("command", "state")
-    } | {
-        name: "call step(), or reset(…)"
-        for name in (
-            "pose",
-            "odom",
-            "vel",
-            "box_pose",
-            "box_vel",
-            "ranges",
-            "contact",
-            "other",
-            "tick",
-            "episode",
-            "map_id",
-        )
-    }
+    _instead: ClassVar[Mapping[str, str]] = (
+        {name: f"write into it: worlds.{name}[...] = …" for name in ("command", "state")}
+        | {
+            name: "call step(), or reset(…)"
+            for name in (
+                "pose",
+                "odom",
+                "vel",
+                "box_pose",
+                "box_vel",
+                "ranges",
+                "contact",
+                "other",
+                "tick",
+                "episode",
+                "map_id",
+            )
+        }
+        | {
+            "model_id": "call reset(model_id=…)",
+            "seeds": "call reset(seeds=…)",
+            "dt": "say the step when they are made: Worlds(…, step=…)",
+            "names": "they are those of the robots",
+            "box_names": "they are those of the boxes",
+        }
+    )
 
     def __init__(
         self,
@@ -166,10 +179,7 @@ class Worlds(Handle):
         number = int(self._maps.numbers(own_seeds[:1], first[:1])[0])
         self._lineups = Lineups(slots, sensors, max_latency, self._maps[number].scene.boxes, settings)
         self._maps.lineup = self._lineups[0]
-        self.names: tuple[str, ...] = self._lineups.names
-        """Names of the robots of each world."""
-        self.box_names: tuple[str, ...] = self._lineups.box_names
-        """Names of the boxes of each world."""
+        vars(self).update(names=self._lineups.names, box_names=self._lineups.box_names)
         self._robots = slice(len(self.box_names), None)
         """Rows of robots, behind those of boxes."""
         plan = Plan(
@@ -230,6 +240,10 @@ class Worlds(Handle):
         mine["episode"] = shown(counts[:, EPISODE])
         mine["map_id"] = shown(counts[:, MAP])
 
+    names: tuple[str, ...]
+    """Names of the robots of each world."""
+    box_names: tuple[str, ...]
+    """Names of the boxes of each world."""
     pose: F8
     """True poses, (n, m, 3) for m robots: m, m, rad."""
     odom: F8
@@ -322,14 +336,23 @@ class Worlds(Handle):
             k = arguments.whole(k, "k", low=0, high=MAX_STEPS)
         chosen = None if mask is None else self._chosen(mask)
         with self._lock:
-            self._settle()
+            wrong = self._settle()
+            if len(wrong):
+                chosen, everyone = np.setdiff1d(np.arange(len(self)) if chosen is None else chosen, wrong), chosen
             if self._log is not None:
                 self._log.before(chosen, k)
-            self._batch.step(k, chosen)
+            try:
+                self._batch.step(k, chosen)
+            except BaseException:  # such as Ctrl-C: how far worlds have come is not known
+                if self._log is not None:
+                    self._log.lose(np.arange(len(self)) if chosen is None else chosen)
+                raise
             if self._log is not None:
                 self._log.after(chosen)
                 if self._batch.has_failed:
                     self._log.take_back(self._failed(chosen))
+            if len(wrong):
+                self._refuse(wrong, everyone, "; it has not moved")
             self._check(chosen)
 
     def reset(
@@ -396,8 +419,10 @@ class Worlds(Handle):
             maps = self._maps.numbers(numbers, episodes)
         else:
             maps = array_of(map_id, "map_id", np.int64, (k,))
-            if maps.min() < 0 or (self._maps.count is not None and maps.max() >= self._maps.count):
-                raise ArgumentError(f"map_id: expected numbers of maps, found {int(maps.min())} … {int(maps.max())}")
+            most = MAX_MAP if self._maps.count is None else self._maps.count - 1
+            if maps.min() < 0 or maps.max() > most:
+                found = maps[(maps < 0) | (maps > most)][0]
+                raise ArgumentError(f"map_id: expected 0 … {most}, the numbers of maps, found {found}")
         lineups = self._lineups.drawn(numbers, episodes) if model_id is None else self._lineups.numbers(model_id, k)
         before = self._counts[chosen]
         after = before.copy()
@@ -431,7 +456,7 @@ class Worlds(Handle):
 
     def _starts_of_episodes(self, chosen: I8, poses: F8 | None, boxes: F8 | None, *, is_free: bool) -> F8:
         """Put worlds into the maps whose numbers are set; where boxes and robots begin, (k, b + m, 3)."""
-        self._settle(chosen)
+        self._refuse(self._settle(chosen), chosen)
         count = len(self.box_names)
         if (boxes is None and count) or (poses is None and not is_free):
             keys = list(zip(self._map_ids[chosen].tolist(), self._lineup_ids[chosen].tolist(), strict=True))
@@ -456,38 +481,68 @@ class Worlds(Handle):
         if not self._maps.are_all_there:
             self._maps.prepare(self._maps.numbers(self._seeds[chosen], self._episodes[chosen] + 1))
 
-    def _settle(self, chosen: I8 | None = None) -> None:
-        """Let worlds have the maps and robots whose numbers they have; of `chosen` alone it is less work. NotNowError: all is closed."""
+    def _settle(self, chosen: I8 | None = None) -> I8:
+        """Let worlds have the maps and robots whose numbers they have; of `chosen` alone it is less work. NotNowError: all is closed.
+
+        Returns the worlds whose state was written with numbers that are none. They must not be called.
+        """
         if self._is_closed:
             raise NotNowError("these worlds are closed; world(i) gives a simulation that goes on")
-        self._use_maps(chosen)
-        if self._has_lineups and not self._batch.has_lineups(self._lineup_ids):
-            numbers = self._lineup_ids
-            wrong = np.flatnonzero((numbers < 0) | (numbers >= len(self._lineups)))
-            if len(wrong):
-                raise ArgumentError(f"state: world {wrong[0]}: there are no models of number {numbers[wrong[0]]}")
-            self._batch.use_lineups(numbers)
+        if self._is_settled(chosen):
+            return NO_WORLDS
+        wrong, maps, lineups = self._wrong_numbers(), self._map_ids, self._lineup_ids
+        if len(wrong):  # the arrays that their arguments are stay valid
+            maps, lineups = maps.copy(), lineups.copy()
+            maps[wrong] = np.delete(maps, wrong)[0] if len(wrong) < len(maps) else 0
+            lineups[wrong] = 0
+        self._use_maps(maps)
+        if self._has_lineups and not self._batch.has_lineups(lineups):
+            self._batch.use_lineups(lineups)
+        return wrong
 
-    def _use_maps(self, chosen: I8 | None) -> None:
-        """Put worlds into the maps whose numbers they have."""
-        if self._has_maps and self._maps.count == 1:
-            return
-        if self._has_maps and chosen is not None and not self._maps.are_many:
+    def _is_settled(self, chosen: I8 | None) -> bool:
+        """Whether worlds, or `chosen` alone, have the maps and robots whose numbers they have."""
+        if not self._has_maps or (self._has_lineups and not self._batch.has_lineups(self._lineup_ids)):
+            return False
+        if self._maps.count == 1:  # kernels look at it
+            return True
+        if chosen is not None and not self._maps.are_many:
             numbers = self._map_ids[chosen]
             if not self._batch.missing(numbers):
                 self._batch.use_grids(chosen, numbers)
-                return
-        if self._batch.is_in(self._map_ids):
-            return
-        for number in self._batch.missing(self._map_ids):
-            if number < 0 or (self._maps.count is not None and number >= self._maps.count):
-                raise ArgumentError(f"state: there is no map {number}")
+                return True
+        return self._batch.is_in(self._map_ids)
+
+    def _wrong_numbers(self) -> I8:
+        """Worlds in whose state the number of the map or of the models is none."""
+        wrong = self._map_ids < 0
+        if self._maps.count is not None:
+            wrong |= self._map_ids >= self._maps.count
+        if self._has_lineups:
+            wrong |= (self._lineup_ids < 0) | (self._lineup_ids >= len(self._lineups))
+        return np.flatnonzero(wrong)
+
+    def _refuse(self, wrong: I8, chosen: I8 | None = None, end: str = "") -> None:
+        """Raise ArgumentError if one of these worlds is among those that `_settle` has found to be wrong."""
+        if len(wrong) and chosen is not None:
+            wrong = np.intersect1d(wrong, chosen)
+        if len(wrong):
+            i = int(wrong[0])
+            number, none, count = self._map_ids[i], "there is no map", self._maps.count
+            if number >= 0 and (count is None or number < count):
+                number, none, count = self._lineup_ids[i], "there are no models of number", len(self._lineups)
+            known = "" if count is None else f" among 0 … {count - 1}"
+            raise ArgumentError(f"world {i}: {none} {number}{known}, as its state says{end}")
+
+    def _use_maps(self, numbers: I8) -> None:
+        """Put worlds into the maps of their numbers, which are there."""
+        for number in self._batch.missing(numbers):
             self._batch.add_grid(number, self._maps[number].grid)
         # here all worlds move, also those whose state was written: a grid that is dropped is that of none
-        for number in self._maps.spare(self._map_ids):
+        for number in self._maps.spare(numbers):
             self._batch.drop_grid(number)
-        moved = self._batch.moved(self._map_ids)
-        self._batch.use_grids(moved, self._map_ids[moved])
+        moved = self._batch.moved(numbers)
+        self._batch.use_grids(moved, numbers[moved])
         self._has_maps = True
 
     def _chosen(self, mask: ArrayLike) -> I8:
@@ -500,7 +555,7 @@ class Worlds(Handle):
             return given.nonzero()[0]
         if not given.size and given.ndim == 1:
             return np.zeros(0, np.int64)
-        if given.dtype.kind in "iu" and given.ndim == 1:
+        if given.dtype.kind in "iu" and given.dtype.char != "B" and given.ndim == 1:  # bytes may be meant as flags
             numbers = given.astype(np.int64)
             if are_different(numbers, len(self)):
                 return numbers
@@ -528,7 +583,8 @@ class Worlds(Handle):
 
     def _words(self, fault: Fault, i: int) -> str:
         """What is wrong in a world."""
-        live = {"pose": self.pose, "vel": self.vel, "command": self.command}
+        drive = self._batch.state.all("drive")[:, self._robots]
+        live = {"pose": self.pose, "vel": self.vel, "command": self.command, "drive": drive}
         lineup = self._lineups[self._copies.number_in(self._batch.state, i)]
         fans = list(zip(lineup.sensors, lineup.fans, strict=True))
         sensors = [f"{name_of(sensor)} of {self.names[fan.row - len(self.box_names)]}" for sensor, fan in fans]
@@ -579,7 +635,7 @@ class Worlds(Handle):
         reachable = arguments.flag(reachable, "reachable")
         with self._lock:
             boxes = self.box_pose[chosen] if self.box_names else None
-            self._settle()
+            self._refuse(self._settle(), chosen)
             return self._sampled(chosen, boxes, clearance, reachable=reachable)
 
     def _sampled(self, chosen: I8, boxes: F8 | None, clearance: float, *, reachable: bool) -> F8:
@@ -594,7 +650,11 @@ class Worlds(Handle):
             lambda number, lineup: self._maps[number].space(self._lineups[lineup], clearance, reachable=reachable),
         )
         if self._batch.has_failed:
-            raise ArgumentError(f"there is no room for {len(self.names)} robots that are {clearance:g} m apart")
+            i = int(chosen[np.isnan(places).any(axis=(1, 2))][0])
+            what = f"{len(self.names)} robots" if len(self.names) > 1 else "a robot"
+            raise ArgumentError(
+                f"world {i}: map {self._map_ids[i]} has no room for {what} with {clearance:g} m around each"
+            )
         return places
 
     def cast(
@@ -604,8 +664,8 @@ class Worlds(Handle):
 
         Parameters
         ----------
-        xy : (n, k, 2) array
-            k places in each world, m.
+        xy : (n, k, 2) or (k, 2) array
+            k places in each world, or the same in all of them, m.
         bearing : (n, k) array
             Directions in the world, rad.
         range_max : float
@@ -627,9 +687,8 @@ class Worlds(Handle):
         """
         range_max = arguments.number(range_max, "range_max", low=0.0, high=1e6, unit="m")
         boxes = arguments.flag(boxes, "boxes")
-        places = arguments.numbers(xy, "xy")
-        n, k = len(self), places.shape[1] if places.ndim == 3 else 0
-        places = np.ascontiguousarray(array_of(places, "xy", np.float64, (n, k, 2)))
+        places = places_of(xy, "xy", len(self))
+        n, k = places.shape[:2]
         directions = np.ascontiguousarray(array_of(bearing, "bearing", np.float64, (n, k)))
         if not (np.abs(places) <= MAX_COORDINATE).all() or not (np.abs(directions) <= MAX_COORDINATE).all():
             raise ArgumentError(f"xy, bearing: expected numbers within ±{MAX_COORDINATE:g}")
@@ -645,7 +704,7 @@ class Worlds(Handle):
                 f"out: expected a float64 array of shape {(n, k)}, contiguous, found {arguments.found(out)}"
             )
         with self._lock:
-            self._settle()
+            self._refuse(self._settle())
             self._batch.cast(places, directions, range_max, ranges, boxes=boxes)
         return ranges
 
@@ -654,8 +713,8 @@ class Worlds(Handle):
 
         Parameters
         ----------
-        xy : (n, k, 2) array, optional
-            k places in each world, m; without it where the robots are.
+        xy : (n, k, 2) or (k, 2) array, optional
+            k places in each world, or the same in all of them, m; without it where the robots are.
         reach : float
             Walls that are farther away are left out, m.
         count : int
@@ -673,14 +732,13 @@ class Worlds(Handle):
         """
         reach = arguments.number(reach, "reach", low=0.0, high=MAX_WALL_REACH_M, unit="m")
         count = arguments.whole(count, "count", low=1, high=MAX_NEAR_WALLS)
-        places = self.pose[:, :, :2] if xy is None else np.asarray(xy, np.float64)
-        n, k = len(self), places.shape[1] if places.ndim == 3 else 0
-        places = np.ascontiguousarray(array_of(places, "xy", np.float64, (n, k, 2)))
+        places = places_of(self.pose[:, :, :2] if xy is None else xy, "xy", len(self))
+        n, k = places.shape[:2]
         if not (np.abs(places) <= MAX_COORDINATE).all():
             raise ArgumentError(f"xy: expected numbers within ±{MAX_COORDINATE:g}")
         walls = np.empty((n, k, count, 4))
         with self._lock:
-            self._settle()
+            self._refuse(self._settle())
             self._batch.near_walls(places, reach, walls)
         return walls
 
@@ -721,11 +779,15 @@ class Worlds(Handle):
         Raises
         ------
         ArgumentError
-            There is no world of that number.
+            There is no world of that number, or its state was written and is none of these worlds.
         """
         i = arguments.whole(i, "i", low=0, high=len(self) - 1)
         with self._lock:
-            return self._going_on(i)
+            self._refuse(self._wrong_numbers(), np.array([i]))
+            try:
+                return self._going_on(i)
+            except BotyardError as error:
+                raise ArgumentError(f"world {i}: its state is not one of these worlds: {error}") from error
 
     def _going_on(self, i: int) -> Simulation:
         """`world` of a number that is one."""

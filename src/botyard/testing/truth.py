@@ -81,7 +81,7 @@ class TruthLog:
     def __init__(self, sim: Simulation) -> None:
         self._sim = sim
         self._robots: dict[str, Truth] = {}
-        self._log = ContactLog(sim, lambda: sim.episode)
+        self._log = ContactLog(sim, sim._episodes)
         self._shared = 0
         self._watched: dict[str, float] = {}
         self._last: dict[str, tuple[float, float]] = {}
