@@ -138,7 +138,12 @@ def test_a_click_goes_to_its_moment(run: Shown) -> None:
     assert found is not None
     ends = {(i, t): until for i, t, until in found.chart.waits}
     held, since, others = max(found.chart.holders, key=lambda one: ends[one[:2]] - one[1])
-    one.tab.mouse.click(*at(one, held, (since + ends[held, since]) / 2))
+    middle = (since + ends[held, since]) / 2
+    one.tab.mouse.click(*at(one, held, middle))
+    simulator.wait(lambda: is_at(middle, 2 * STEP_S))
+    one.until(
+        "__sim.timeline.wanted === null"
+    )  # a moment that comes later could move what the bar spans below the next click
     names = ", ".join(f"traffic{other}" for other in others)
     said = f"traffic{held} waits for {names} from {since:.1f} s to {ends[held, since]:.1f} s"
     one.tab.get_by_text(said).wait_for()
