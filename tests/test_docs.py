@@ -439,3 +439,17 @@ def test_the_page_about_sensors_is_true(monkeypatch: pytest.MonkeyPatch, capsys:
         "wandering_odometry",
     ]
     robot.simulation.step()
+
+
+@pytest.mark.parametrize("page", ["simulation", "worlds", "controllers", "learning"])
+def test_programs_of_the_pages_on_python_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From top to bottom, as a reader types them."""
+    monkeypatch.chdir(tmp_path)
+    module = ModuleType(f"programs_of_{page}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    programs = re.findall(
+        r"^```python\n(.*?)^```$", (DOCS / f"howto/{page}.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert len(programs) > 1
+    for k, code in enumerate(programs):
+        exec(compile(code, f"{page}.md, program {k + 1}", "exec"), vars(module))
