@@ -126,6 +126,26 @@ def hypot(x: ArrayLike, y: ArrayLike) -> F8:
     return lengths
 
 
+def log(x: ArrayLike) -> F8:
+    """Natural logarithms; −∞ of zero, NaN of negative numbers."""
+    xs = np.asarray(x, np.float64)
+    if xs.size <= MAX_SCALAR_SIZE:
+        return _each(one.log, xs)
+    half, whole = np.frexp(xs)  # exact: x = half · 2ʷʰᵒˡᵉ with half in 1/2 … 1
+    is_upper = half >= 0.5 * one.ROOT_2
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        k = np.where(is_upper, whole, whole - 1).astype(np.float64)
+        f = np.where(is_upper, half, 2.0 * half) - 1.0
+        s = f / (2.0 + f)
+        z = s * s
+        w = z * z
+        r = w * (one.L2 + w * (one.L4 + w * one.L6)) + z * (one.L1 + w * (one.L3 + w * (one.L5 + w * one.L7)))
+        square = 0.5 * f * f
+        found: F8 = k * one.LN2_HIGH - ((square - (s * (square + r) + k * one.LN2_LOW)) - f)
+    found = np.where(xs > 0.0, found, np.where(xs == 0.0, -math.inf, math.nan))
+    return np.where(xs == math.inf, math.inf, found)
+
+
 def wrap_angles(angles: F8) -> F8:
     """Angles in (−π, π], rad: each as `botyard.units.wrap_angle` gives it. Angles that are there already keep all their bits."""
     wrapped = np.fmod(angles, _TWO_PI)  # exact, like the differences below (Sterbenz)
@@ -150,4 +170,4 @@ def _each(function: Callable[..., float], *arrays: F8) -> F8:
     return np.array(found, np.float64).reshape(arrays[0].shape)
 
 
-__all__ = ["atan2", "cos", "cosine_sine", "hypot", "interpolate", "sin"]
+__all__ = ["atan2", "cos", "cosine_sine", "hypot", "interpolate", "log", "sin"]

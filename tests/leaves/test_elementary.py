@@ -292,7 +292,7 @@ def same(found: np.ndarray, right: list[float]) -> None:
 @pytest.mark.parametrize("length", [1, len(PLACES)])
 def test_arrays_have_the_same_bits(length: int) -> None:
     x = PLACES[:length]
-    for name in ("sin", "cos"):
+    for name in ("sin", "cos", "log"):
         same(getattr(elementwise, name)(x), [getattr(elementary, name)(v) for v in x.tolist()])
     other = np.roll(PLACES, 5)[:length]
     for name in ("atan2", "hypot"):
@@ -304,6 +304,8 @@ def test_arrays_have_the_same_bits(length: int) -> None:
 def test_arrays_have_the_same_bits_for_any_numbers(values: list[float]) -> None:
     x, y = np.array(values), np.array(values[::-1])
     same(elementwise.sin(x), [elementary.sin(v) for v in values])
+    same(elementwise.log(x), [elementary.log(v) for v in values])
+    same(elementwise.log(np.abs(x)), [elementary.log(abs(v)) for v in values])
     same(elementwise.atan2(x, y), [elementary.atan2(a, b) for a, b in zip(values, values[::-1], strict=True)])
     same(elementwise.hypot(x, y), [elementary.hypot(a, b) for a, b in zip(values, values[::-1], strict=True)])
 

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments, elementwise
-from botyard.elementary import log
 from botyard.engine.rng import stream_keys, uniform
 from botyard.errors import ArgumentError
 from botyard.model.obstacles import BoxObject
@@ -67,7 +66,7 @@ class EpisodeDraws:
 
     def normal(self, mean: float = 0.0, std: float = 1.0) -> F8:
         """A number for each world, normally distributed, (k,). Box & Muller 1958, of two draws."""
-        away = np.sqrt(-2.0 * np.array([log(1.0 - u) for u in self.uniform().tolist()]))  # of (0, 1]: log(0) is −∞
+        away = np.sqrt(-2.0 * elementwise.log(1.0 - self.uniform()))  # of (0, 1]: log(0) is −∞
         return mean + std * (away * elementwise.cos(2.0 * math.pi * self.uniform()))
 
     def integers(self, low: int, high: int) -> I8:
