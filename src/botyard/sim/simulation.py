@@ -114,8 +114,8 @@ class Robot(BaseRobot):
         Parameters
         ----------
         controller : str, class, function or None
-            Name of one (``wander``, ``walk``, ``follow``, ``waypoints``, ``orca``, ``socialforce``, ``dwa``, ``vfh``, ``purepursuit``, those
-            of installed packages); ``module:name`` or ``file.py:name``;
+            Name of one (``wander``, ``walk``, ``follow``, ``waypoints``, ``orca``, ``socialforce``, ``dwa``, ``vfh``, ``purepursuit``,
+            those of installed packages); ``module:name`` or ``file.py:name``;
             a class, made with ``(robot, seed, **options)`` or ``(robot, **options)``, whose ``act()`` is called before every step; a
             function, called with ``(robot, **options)`` before every step. None: it gets no other, and stops.
         **options
