@@ -433,7 +433,7 @@ def test_what_controllers_do_when_they_begin_is_repeated(reader: type[Reader]) -
     sim.robots["one"].set_controller(reader)
     sim.step(5)
     sim.reset()
-    sim.robots["one"].set_controller(None)
+    sim.end_program("one")
     assert len(list(resimulate(twin, entries, 0))) == 5
     sim.step(3)
     twin.step(3)
