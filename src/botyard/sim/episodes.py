@@ -196,7 +196,7 @@ def checked_poses(poses: ArrayLike, count: int) -> F8:
     """
     try:
         found = np.asarray(poses)
-        given = np.array(found, np.float64) if found.dtype.kind in "iuf" else np.zeros(0)
+        given = found.astype(np.float64) if found.dtype.kind in "iuf" else np.zeros(0)
     except (TypeError, ValueError):  # rows of different lengths
         given = np.zeros(0)
     if given.shape != (count, 3):
