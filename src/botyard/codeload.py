@@ -43,14 +43,18 @@ def load_named(name: str) -> Any:
     ValueError
         The name is of another form.
     ImportError
-        There is no such module or file, or nothing of that name in it.
+        There is no such module or file, or nothing of that name in it, or it ends the program when it is run (`SystemExit`).
     Exception
         What the module raises when it is run.
     """
     if not is_code(name):
         raise ValueError(f'expected module:name or file.py:name, found "{name}"')
     where, _, attribute = name.rpartition(SEPARATOR)
-    found: Any = _of_file(Path(where)) if where.endswith(".py") else _of_name(where)
+    found: Any
+    try:
+        found = _of_file(Path(where)) if where.endswith(".py") else _of_name(where)
+    except SystemExit as error:  # whoever loads code of others would end without a word
+        raise ImportError(f"SystemExit: {error}").with_traceback(error.__traceback__) from error
     for part in attribute.split("."):
         if not hasattr(found, part):
             raise ImportError(f'there is no "{attribute}" in {where}')

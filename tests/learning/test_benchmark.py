@@ -187,7 +187,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         (["-p", "mine.py:WrongWalls", "-n", "3"], f"mine.py, line {line_of('near_walls')}, in __init__)"),
         (["-p", "mine.py:NoAct", "-n", "3"], "policy: expected a class with a method act(), found NoAct without one"),
         (["-p", "mine.py:NoSetup", "-n", "3"], "NoSetup.__init__() takes 1 positional argument but 2 were given\n"),
-        (["-p", "leaves.py:P", "-n", "3"], "--policy: policy leaves.py:P: SystemExit: 0 ("),
+        (["-p", "leaves.py:P", "-n", "3"], "--policy: policy leaves.py:P: ImportError: SystemExit: 0 ("),
         (["-p", "leaves.py:P", "-n", "3"], "leaves.py, line 2, in <module>)"),
         (["-p", "broken.py:P", "-n", "3"], "broken.py, line 1)"),
         (["--csv", "no/such.csv"], "--csv: cannot write no/such.csv"),

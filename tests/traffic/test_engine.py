@@ -277,10 +277,15 @@ def test_a_supervisor_of_ones_own() -> None:
         ("no.such:Thing", "cannot be used"),
         ("json:dumps", "cannot be used"),
         ("none.py:Thing", "cannot be used"),
+        ("leaves.py:Thing", r"cannot be used: ImportError: SystemExit: 0 \(.*leaves\.py, line 3"),
+        ("broken.py:Thing", r"cannot be used: ZeroDivisionError: .*broken\.py, line 1"),
         ("json:JSONDecoder", "is no"),
     ],
 )
-def test_supervisors_that_are_none(name: str, problem: str) -> None:
+def test_supervisors_that_are_none(name: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "leaves.py").write_text("import sys\n\nsys.exit(0)\n")
+    (tmp_path / "broken.py").write_text("x = 1 / 0\n")
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(SupervisorError, match=problem):
         find_supervisor(name)
 

@@ -167,7 +167,7 @@ def find_policy(name: str) -> Callable[[Setup], Policy]:
         raise CommandLineError(f'no policy "{name}"{did_you_mean(name, BASELINES)} (known: {known})')
     try:
         found: Callable[[Setup], Policy] = codeload.load_named(name)
-    except (Exception, SystemExit) as error:  # sys.exit(0) in a user's module is no success
+    except Exception as error:
         raise CommandLineError(f"policy {name}: {codeload.said_of(error)}") from error
     if not callable(found):
         raise CommandLineError(f"policy {name}: expected a class, found {arguments.found(found)}")

@@ -207,9 +207,7 @@ def rasterise(scene: Walls, resolution: float, *, filled: bool = True) -> Raster
     if anchor is None:  # a wall on the very edge
         columns, rows = columns + 1, rows + 1
     if rows * columns > MAX_CELLS:
-        raise WorldError(
-            f"a raster of {columns} × {rows} cells; at most {MAX_CELLS:.0e} (a coarser resolution helps)"
-        )
+        raise WorldError(f"a raster of {columns} × {rows} cells; at most {MAX_CELLS:.0e} (a coarser resolution helps)")
     solid = np.zeros((rows, columns), np.bool_)
     drawn = _noticed(scene, DRAWN)
     for part in parts:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Final
 
-from botyard.codeload import SEPARATOR, load_named
+from botyard.codeload import is_code, load_named, said_of
 from botyard.traffic.supervisors.base import Supervisor, SupervisorError
 from botyard.traffic.supervisors.fixedorder import FixedOrder
 from botyard.traffic.supervisors.reserving import Bankers, Chained, Dummy, FirstComeFirstServed, Nobody, Priority
@@ -44,19 +44,15 @@ def find_supervisor(name: str) -> Supervisor:
     """
     if name in BUILT_IN:
         return BUILT_IN[name]()
-    try:
-        if SEPARATOR in name:
-            kind = load_named(name)
-        else:
-            (entry,) = entry_points(group=GROUP, name=name)
-            kind = entry.load()
-        made = kind()
-    except ValueError:
+    entries = () if is_code(name) else tuple(entry_points(group=GROUP, name=name))
+    if not is_code(name) and len(entries) != 1:
         raise SupervisorError(
             f'no supervisor "{name}": expected file.py:Class, module:Class or one of {", ".join(supervisor_names())}'
-        ) from None
-    except (ImportError, AttributeError, TypeError, OSError, SyntaxError) as error:
-        raise SupervisorError(f'supervisor "{name}" cannot be used: {error}') from None
+        )
+    try:
+        made = (entries[0].load() if entries else load_named(name))()
+    except (Exception, SystemExit) as error:  # code of others may raise anything
+        raise SupervisorError(f'supervisor "{name}" cannot be used: {said_of(error)}') from error
     if not isinstance(made, Supervisor):
         raise SupervisorError(f'"{name}" is no supervisor: expected a subclass of botyard.traffic.Supervisor')
     return made
