@@ -201,6 +201,7 @@ def test_a_long_call_in_parts_is_one_call(kind: str, threads: int, monkeypatch: 
         whole.step(61, mask=mask)
         with monkeypatch.context() as patch:
             patch.setattr(batches, "STEPS_AT_ONCE", 30)
+            patch.setattr(batches, "LEAST_PART", 1)
             parts.step(61, mask=mask)
         assert whole.state.tobytes() == parts.state.tobytes()
         assert (whole.contact == parts.contact).all() and (whole.other == parts.other).all()
@@ -216,6 +217,7 @@ def test_what_is_met_in_an_earlier_part_of_a_call_is_known(monkeypatch: pytest.M
     monkeypatch.setattr(batches, "STEPS_AT_ONCE", 10**6)
     whole.step(60)
     monkeypatch.setattr(batches, "STEPS_AT_ONCE", 10)
+    monkeypatch.setattr(batches, "LEAST_PART", 1)
     parts.step(60)
     assert whole.contact.tolist() == parts.contact.tolist() == [[1, 0], [1, 0]]
     parts.step(5)
@@ -229,6 +231,7 @@ def test_a_world_that_fails_in_a_later_part_is_where_it_was(monkeypatch: pytest.
     worlds.command[:, 0, 0] = 0.5
     before = worlds.state[1].copy()
     monkeypatch.setattr(batches, "STEPS_AT_ONCE", 30)
+    monkeypatch.setattr(batches, "LEAST_PART", 1)
     with pytest.raises(ArgumentError, match="world 1: a pose is not finite, or out of bounds"):
         worlds.step(100)
     assert worlds.tick.tolist() == [100, 0, 100]

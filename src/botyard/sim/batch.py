@@ -70,7 +70,9 @@ DERIVED_BODIES: Final = ("world", "placed", "leeway")
 THREAD_BODIES: Final = ("scratch", "near")
 """Arrays of `Bodies` that each thread has for itself."""
 STEPS_AT_ONCE: Final = 100_000
-"""Most steps of all worlds together in one call of a kernel, which nothing interrupts: some tenths of a second."""
+"""Most steps of all worlds together in one call of a kernel, which nothing interrupts: some tenths of a second …"""
+LEAST_PART: Final = 64
+"""… but so many of each world at least: a call in parts keeps a copy of all states."""
 GRID_ARGUMENT, WALLS_ARGUMENT = 3, 7
 """Numbers of the arguments `grid` of `advance_world`, and `walls` of `advance_masses`."""
 CONTACTS, CONTACTS_PER_MASS = 64, 16
@@ -559,7 +561,7 @@ class Batch:
 
     def step(self, count: int, chosen: I8 | None) -> None:
         """Advance these worlds by steps; None: all of them. Long calls can be interrupted: between two parts of them."""
-        part = max(1, STEPS_AT_ONCE // len(self._faults))
+        part = max(LEAST_PART, STEPS_AT_ONCE // len(self._faults))
         if count <= part:
             self._advance(chosen, count, 0)
         else:
