@@ -118,6 +118,7 @@ def test_operations_begin_save_and_end_recordings(tmp_path: Path, monkeypatch: p
 def served_to_ros() -> Iterator[tuple[Any, Callable[..., dict[str, Any]]]]:
     """A served world, and a function that calls one of its services by rosbridge."""
     with serve(rosbridge=0) as running, connect("ws://{}:{}".format(*running.interfaces["rosbridge"])) as line:
+        running.pause()  # it makes no steps of its own then
 
         def call(name: str, /, **values: Any) -> dict[str, Any]:
             line.send(json.dumps({"op": "call_service", "id": name, "service": f"/botyard/{name}", "args": values}))
