@@ -187,30 +187,34 @@ def episode_seed(world: int, number: int) -> int:
 
 
 def checked_poses(poses: ArrayLike, count: int) -> F8:
-    """Where `count` robots begin, (count, 3): m, m, rad in (−π, π].
+    """Where `count` robots begin, (count, 3): m, m, rad in (−π, π]. What is so already is not copied.
 
     Raises
     ------
     ArgumentError
         They are not finite, out of bounds or of another shape.
     """
-    try:
-        found = np.asarray(poses)
-        given = found.astype(np.float64) if found.dtype.kind in "iuf" else np.zeros(0)
-    except (TypeError, ValueError):  # rows of different lengths
-        given = np.zeros(0)
+    given: F8
+    if type(poses) is np.ndarray and poses.dtype.char == "d":
+        given = poses
+    else:
+        try:
+            found = np.asarray(poses)
+            given = found.astype(np.float64) if found.dtype.kind in "iuf" else np.zeros(0)
+        except (TypeError, ValueError):  # rows of different lengths
+            given = np.zeros(0)
     if given.shape != (count, 3):
         raise ArgumentError(f"poses: expected an array of shape {(count, 3)}, found {arguments.found(poses)}")
     if count <= FEW:
-        fits = all(
-            abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and -math.pi < th <= math.pi
-            for x, y, th in given.tolist()
-        )
+        fits = True
+        for x, y, th in given.tolist():
+            fits = fits and abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and -math.pi < th <= math.pi
     else:
         fits = bool((np.abs(given) <= POSE_LIMITS).all() and (given[:, 2] > -math.pi).all())
     if not fits:
         if not (np.isfinite(given).all() and (np.abs(given[:, :2]) <= MAX_COORDINATE).all()):
             raise ArgumentError(f"poses: expected finite numbers, and coordinates within ±{MAX_COORDINATE:g} m")
+        given = given.copy()
         given[:, 2] = wrap_angles(given[:, 2])
     return given
 
