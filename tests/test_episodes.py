@@ -19,6 +19,7 @@ from botyard.model.dynamics import DynamicsSpec
 from botyard.model.mapbuilder import MapBuilder
 from botyard.model.obstacles import BoxObject
 from botyard.recording.proof import resimulate as prove
+from botyard.sim import episodes
 from botyard.sim.journal import Entry
 from botyard.sim.resimulation import resimulate
 
@@ -226,3 +227,19 @@ def test_who_holds_a_robot_goes_on_holding_it_and_stop_buttons_are_released() ->
     assert not moves()
     sim.reset()
     assert not robot.electrics.estop_pressed and robot.motors_on and moves()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 8, 17])
+def test_columns_that_become_zero_are_all_of_them_and_no_others(n: int) -> None:
+    sim = botyard.Simulation(seed=2)
+    sim.add_robots("p3dx", [(2.0 * k, 0.0, 0.0) for k in range(n)])
+    state = sim.engine.state
+    zero = [getattr(state, name) for name in episodes._ZERO] + [np.ones(n, np.int8)]
+    for column in (*state, *zero):
+        column.fill(1)
+    for part in episodes._joined(zero):
+        part.fill(0)
+    for name in state._fields:
+        assert (getattr(state, name) == int(name not in episodes._ZERO)).all(), name
+    assert not any(column.any() for column in zero)
+    assert n == 0 or len(episodes._joined(zero)) < 6
