@@ -170,4 +170,4 @@ def _each(function: Callable[..., float], *arrays: F8) -> F8:
     return np.array(found, np.float64).reshape(arrays[0].shape)
 
 
-__all__ = ["atan2", "cos", "cosine_sine", "hypot", "interpolate", "log", "sin"]
+__all__ = ["atan2", "cos", "cosine_sine", "hypot", "interpolate", "log", "sin", "wrap_angles"]

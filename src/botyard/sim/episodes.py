@@ -34,8 +34,8 @@ _SHAPING: Final = (Subject.BODIES, Subject.OUTLINES, Subject.MASS, Subject.MAP, 
 
 ALIGNMENT: Final = 8
 """Bytes; columns of the state begin at multiples of that."""
-FEW: Final = 4
-"""Poses of so many robots are checked one by one, which is faster then."""
+FEW_NUMBERS: Final = 24
+"""So many numbers are compared one by one."""
 POSE_LIMITS: Final = np.array([MAX_COORDINATE, MAX_COORDINATE, math.pi])
 """Of poses that may stay as they are: m, m, rad, of which −π is excluded."""
 
@@ -207,18 +207,34 @@ def checked_poses(poses: ArrayLike, count: int) -> F8:
             given = np.zeros(0)
     if given.shape != (count, 3):
         raise ArgumentError(f"poses: expected an array of shape {(count, 3)}, found {arguments.found(poses)}")
-    if count <= FEW:
-        fits = True
-        for x, y, th in given.tolist():
-            fits = fits and abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and -math.pi < th <= math.pi
-    else:
-        fits = bool((np.abs(given) <= POSE_LIMITS).all() and (given[:, 2] > -math.pi).all())
-    if not fits:
-        if not (np.isfinite(given).all() and (np.abs(given[:, :2]) <= MAX_COORDINATE).all()):
-            raise ArgumentError(f"poses: expected finite numbers, and coordinates within ±{MAX_COORDINATE:g} m")
-        given = given.copy()
-        given[:, 2] = wrap_angles(given[:, 2])
-    return given
+    return wrapped_poses(given, "poses")
+
+
+def wrapped_poses(poses: F8, what: str) -> F8:
+    """Poses, (…, 3): m, m, rad, with headings in (−π, π]. What is so already is not copied.
+
+    Raises
+    ------
+    ArgumentError
+        They are not finite, or places are out of bounds.
+    """
+    if are_poses(poses):
+        return poses
+    if not (np.isfinite(poses).all() and (np.abs(poses[..., :2]) <= MAX_COORDINATE).all()):
+        raise ArgumentError(f"{what}: expected finite numbers, and coordinates within ±{MAX_COORDINATE:g} m")
+    wrapped = poses.copy()
+    wrapped[..., 2] = wrap_angles(poses[..., 2])
+    return wrapped
+
+
+def are_poses(poses: F8) -> bool:
+    """Whether the places of all poses, (…, 3), are within `MAX_COORDINATE`, and their headings in (−π, π]."""
+    if poses.size <= FEW_NUMBERS:  # in less time than a call of NumPy
+        for x, y, th in poses.reshape(-1, 3).tolist():
+            if not (abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and -math.pi < th <= math.pi):
+                return False
+        return True
+    return bool((np.abs(poses) <= POSE_LIMITS).all() and (poses[..., 2] > -math.pi).all())  # refuses NaN, too
 
 
 def _plan_of(engine: Engine, starts: Mapping[str, Pose], robots: Iterable[str]) -> _Plan:
@@ -280,4 +296,4 @@ def _check_supported(engine: Engine) -> None:
         )
 
 
-__all__ = ["Episodes", "checked_poses", "episode_seed"]
+__all__ = ["FEW_NUMBERS", "Episodes", "are_poses", "checked_poses", "episode_seed", "wrapped_poses"]

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from botyard import arguments, elementwise
-from botyard.engine.batch import MAX_COORDINATE
+from botyard import arguments
 from botyard.engine.commands import check_pose
 from botyard.engine.layout import F8, I8, U8
 from botyard.engine.rng import episode_seeds
 from botyard.errors import ArgumentError
 from botyard.model.obstacles import BoxObject
-from botyard.sim.episodes import POSE_LIMITS
+from botyard.sim.episodes import FEW_NUMBERS, wrapped_poses
 
 Starts = Callable[[U8], ArrayLike]
 WORD: Final = 0xFFFF_FFFF_FFFF_FFFF
-FEW_NUMBERS: Final = 24
-"""So many numbers are compared one by one."""
 
 
 def checked_boxes(given: Sequence[BoxObject]) -> list[BoxObject]:
@@ -40,13 +36,7 @@ def poses_of(poses: ArrayLike | Starts | None, what: str, seeds: U8, episodes: I
     if callable(poses):
         poses = poses(episode_seeds(seeds, episodes))
     given: F8 = array_of(poses, what, np.float64, (len(seeds), count, 3))
-    if are_poses(given):
-        return given
-    if not (np.isfinite(given).all() and (np.abs(given[..., :2]) <= MAX_COORDINATE).all()):
-        raise ArgumentError(f"{what}: expected finite numbers, and places within ±{MAX_COORDINATE:g} m")
-    wrapped = given.copy()
-    wrapped[..., 2] = elementwise.wrap_angles(given[..., 2])
-    return wrapped
+    return wrapped_poses(given, what)
 
 
 def places_of(given: ArrayLike, what: str, count: int) -> F8:
@@ -56,16 +46,6 @@ def places_of(given: ArrayLike, what: str, count: int) -> F8:
         form = f"an array of shape ({count}, k, 2), or (k, 2)"
         raise ArgumentError(f"{what}: expected {form}, found {arguments.found(given)}")
     return np.ascontiguousarray(np.broadcast_to(places, (count, *places.shape[-2:])))
-
-
-def are_poses(poses: F8) -> bool:
-    """Whether the places of all poses, (…, 3), are within `MAX_COORDINATE`, and their headings in (−π, π]."""
-    if poses.size <= FEW_NUMBERS:  # in less time than a call of NumPy
-        for x, y, th in poses.reshape(-1, 3).tolist():
-            if not (abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and -math.pi < th <= math.pi):
-                return False
-        return True
-    return bool((np.abs(poses) <= POSE_LIMITS).all() and (poses[..., 2] > -math.pi).all())  # refuses NaN, too
 
 
 def are_different(numbers: I8, count: int) -> bool:
@@ -119,10 +99,8 @@ def array_of(given: ArrayLike, what: str, kind: type[Any], shape: tuple[int, ...
 
 
 __all__ = [
-    "FEW_NUMBERS",
     "Starts",
     "are_different",
-    "are_poses",
     "array_of",
     "checked_boxes",
     "kind_of_readings",

@@ -31,6 +31,7 @@ from botyard.errors import ArgumentError, BotyardError, NotNowError
 from botyard.handle import Handle
 from botyard.model.obstacles import BoxObject
 from botyard.sim.batch import Batch, Plan
+from botyard.sim.episodes import are_poses
 from botyard.sim.freespace import checked_clearance
 from botyard.sim.lineups import Lineups, Robots, name_of, slots_of
 from botyard.sim.notebook import MAX_ROWS, page
@@ -41,7 +42,6 @@ from botyard.sim.simulation import MAX_THREADS, Simulation
 from botyard.sim.worldarguments import (
     Starts,
     are_different,
-    are_poses,
     array_of,
     checked_boxes,
     kind_of_readings,
