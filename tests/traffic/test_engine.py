@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from botyard.errors import WorldError
-from botyard.traffic.check import is_safe, search
+from botyard.traffic.check import check, is_safe, search, stuck_robots
+from botyard.traffic.compat import CompatTraffic
 from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import FAMILIES, generate
 from botyard.traffic.kernels import events as k
@@ -132,6 +133,8 @@ def test_safe_starts_can_be_solved(seed: int) -> None:
     if is_safe(task):
         assert solvable
         assert run(task, "bankers").ending is Ending.COMPLETED
+    elif len(task.start_conflicts):
+        assert (solvable, run(task, "fcfs").ending) == (False, Ending.COLLISION)
     else:
         with pytest.raises(SupervisorError, match="not safe"):
             run(task, "bankers")
@@ -443,3 +446,49 @@ def test_supervisors_of_installed_packages(tmp_path: Path, monkeypatch: pytest.M
     assert "turnstile" in supervisor_names()
     task = Task((Vehicle(ends=np.array([4.0, 8.0])),))
     assert Traffic(task, find_supervisor("turnstile")).run().ending is Ending.COMPLETED
+
+
+def starts_in_conflict() -> Task:
+    """Two robots whose first sectors conflict; a third one that conflicts with nobody."""
+    ends = np.array([4.0, 8.0])
+    listed = np.array([[0, 0, 1, 0], [1, 0, 0, 0]], np.int64)
+    return Task(tuple(Vehicle(ends=ends) for _ in range(3)), listed, (), "start")
+
+
+@pytest.mark.parametrize("name", [n for n in BUILT_IN if n != "order"])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_start_in_conflicting_sectors_is_a_collision(name: str, compiled: bool) -> None:
+    out = run(starts_in_conflict(), name, compiled=compiled)
+    assert (out.ending, out.time, out.collisions) == (Ending.COLLISION, 0.0, 1)
+    assert rows(out) == [(0.0, 0, "collision", 1)]
+    assert out.describe() == "collision of robots 0 and 1 at 0.000 s"
+
+
+def test_a_collision_at_the_start_is_counted_and_the_run_goes_on() -> None:
+    out = run(starts_in_conflict(), "dummy", goes_on=True)
+    assert (out.ending, out.collisions) == (Ending.COLLISION, 1)
+    assert out.robots.done.all()
+    live = Traffic(starts_in_conflict(), find_supervisor("dummy"), Rules())
+    live.start()
+    assert live.advance(1.0) is Ending.COLLISION, "runs in real time see it, too"
+
+
+def test_compat_keeps_the_rule_of_the_original_for_starts() -> None:
+    out = CompatTraffic(starts_in_conflict(), find_supervisor("dummy")).run()
+    assert (out.ending, out.collisions) == (Ending.COMPLETED, 0), "collisions are looked for on entry only (mmrs.md §6)"
+
+
+def test_the_sectors_that_a_rear_or_a_front_is_in_at_the_start_count() -> None:
+    """Robot 0 stands on the border of its sectors 0 and 1: its rear is in 0, its front in 1."""
+    ends = np.array([4.0, 8.0, 12.0])
+    for place, sector, hit in ((4.2, 0, True), (4.8, 0, False), (3.8, 1, True), (3.2, 1, False)):
+        pair = np.array([[0, sector, 1, 0]], np.int64)
+        task = Task((Vehicle(ends=ends, start=place), Vehicle(ends=np.array([0.6, 9.0]))), pair, (), "rear")
+        out = Traffic(task, find_supervisor("none"), Rules(time_limit=0.5)).run()
+        assert (out.ending is Ending.COLLISION) == hit, (place, sector)
+
+
+def test_a_start_in_conflicting_sectors_cannot_be_solved() -> None:
+    assert search(starts_in_conflict()) == (False, 1)
+    assert "robots 0 and 1 start in conflicting sectors 0 and 0" in check(starts_in_conflict()).remarks
+    assert stuck_robots(starts_in_conflict()) == (0, 1)

@@ -95,3 +95,12 @@ def test_odometry_that_errs_much_brings_robots_together_or_astray() -> None:
     run.run(600.0)
     truths = [(d.robot.truth, d.robot.odom_in_world) for d in run.drivers]
     assert max(math.hypot(a.x - b.x, a.y - b.y) for a, b in truths) > 0.01
+
+
+def test_a_start_in_conflicting_sectors_is_a_collision() -> None:
+    paths = [np.array([[0.0, y], [8.0, y]]) for y in (0.0, 3.0)]
+    vehicles = tuple(Vehicle(ends=np.array([4.0, 8.0]), path=path) for path in paths)
+    task = Task(vehicles, np.array([[1, 0, 0, 0]], np.int64), (), "start")
+    out = RobotTraffic(task, find_supervisor("bankers")).run(60.0)
+    assert (out.ending, out.collisions, out.time) == (Ending.COLLISION, 1, 0.0)
+    assert out.describe() == "collision of robots 0 and 1 at 0.000 s"

@@ -26,7 +26,7 @@ class Report:
     remarks : tuple of str
         Warnings: disks that reach into the next sector at the start, sectors that are too short to stop in.
     stuck : tuple of int
-        Robots that cannot all finish one after the other; empty if the start is safe in the sense of the Banker's test.
+        Robots that cannot all finish one after the other; empty if the start is safe (see `stuck_robots`).
     solvable : bool or None
         Whether some order of moves lets all robots finish; None if it was not searched, or the search gave up.
     states : int
@@ -55,34 +55,30 @@ def remarks(task: Task) -> tuple[str, ...]:
                 f"robot {i}: {len(short)} sectors are shorter than its braking distance of {v.braking_distance:.3f} m, the first is "
                 f"sector {short[0]}: it asks for the next one before it is in this one"
             )
-    starts, others = task.conflicts
-    inside = {
-        int(task.first[i]) + s
-        for i, v in enumerate(task.vehicles)
-        for s in range(v.occupied()[0], v.first_sector() + 1)
-    }
-    for g in sorted(inside):
-        for c in others[starts[g] : starts[g + 1]].tolist():
-            if c in inside and g < c:
-                (i, s), (j, m) = task.robot_of(g), task.robot_of(c)
-                found.append(f"robots {i} and {j} start in conflicting sectors {s} and {m}")
+    for i, s, j, m in task.start_conflicts.tolist():
+        found.append(f"robots {i} and {j} start in conflicting sectors {s} and {m}")
     return tuple(found)
 
 
 def stuck_robots(task: Task, leaves: bool = False) -> tuple[int, ...]:
-    """Robots that cannot all finish one after the other from the start (Banker's test); empty if the start is safe."""
+    """Robots that cannot all finish one after the other from the start; empty if the start is safe.
+
+    These are the robots that start in conflicting sectors, or if there are none, the robots that fail the Banker's test.
+    """
     from botyard.traffic.engine import Traffic
     from botyard.traffic.supervisors.reserving import Nobody
 
     if not len(task):
         return ()
+    if len(task.start_conflicts):
+        return tuple(np.unique(task.start_conflicts[:, [0, 2]]).tolist())
     w = Traffic(task, Nobody(), Rules(leaves=leaves), log=False).world
     left = int(k.count_stuck(Pack(w)))
     return tuple(np.flatnonzero(w.done == 0).tolist()) if left else ()
 
 
 def is_safe(task: Task, leaves: bool = False) -> bool:
-    """Whether the start is safe in the sense of the Banker's test."""
+    """Whether the start is safe (see `stuck_robots`)."""
     return not stuck_robots(task, leaves)
 
 
@@ -91,6 +87,8 @@ def search(task: Task, leaves: bool = False, limit: int = STATE_LIMIT) -> tuple[
 
     A move takes one robot into its next sector, if no robot is in a conflicting one; it leaves the sector before.
     """
+    if len(task.start_conflicts):
+        return False, 1
     starts, others = (a.tolist() for a in task.conflicts)
     first = task.first.tolist()
     last = [len(v.ends) - 1 for v in task.vehicles]

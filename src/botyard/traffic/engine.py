@@ -215,13 +215,27 @@ class Traffic:
         return self.finish(self._advance(self.rules.time_limit, progress))
 
     def start(self) -> None:
-        """Begin the run: deliver the permissions that are scripted before the start."""
+        """Start the run: note collisions at the start, and deliver the permissions that are scripted before the start."""
         k.begin(self._pack(self._w))
+        self._note_start_conflicts()
         self.now = -1.0
         while self._mail and self._mail[0][0] < 0.0:
             self._allow(heapq.heappop(self._mail)[3], -1)
         self.now = 0.0
         self._send_grants()
+
+    def _note_start_conflicts(self) -> None:
+        """Log a collision at time 0 for each two robots that start in conflicting sectors.
+
+        The kernel looks only at sectors that are entered later.
+        """
+        pairs = np.unique(self.task.start_conflicts[:, [0, 2]], axis=0)
+        c, n = self._w.c, len(pairs)
+        c[k.COLLISIONS] += n
+        c[k.EVENTS] += n
+        if n and c[k.LOGS]:
+            kinds = np.full(n, k.COLLISION, np.int8)
+            self._chunks.append((np.zeros(n), pairs[:, 0].astype(np.int32), kinds, pairs[:, 1].astype(np.int32)))
 
     def advance(self, until: float) -> Ending | None:
         """Process the events up to a simulated time, s, for runs in real time. Returns the ending, or None if the run goes on.
@@ -256,6 +270,8 @@ class Traffic:
     def _advance(self, until: float, progress: Callable[[float, int], None] = lambda _t, _n: None) -> int:
         """Process the events up to a time; returns the kernel's code of why it stopped."""
         w, packed, mail = self._w, self._pack(self._w), self._mail
+        if w.c[k.COLLISIONS] and not w.c[k.GOES_ON]:
+            return k.COLLIDED
         c, d, instant, advance, calls = w.c, w.d, self.rules.is_instant, k.advance, 0
         while True:
             code = advance(packed, min(mail[0][0], until) if mail else until)

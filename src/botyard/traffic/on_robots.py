@@ -134,6 +134,7 @@ class RobotTraffic:
         """Called for every event: time, s, robot, index in `KINDS`, sector (or other robot)."""
         self._rows: list[tuple[float, int, int, int]] = []
         self._collisions = 0
+        self._start_pairs: list[list[int]] = np.unique(task.start_conflicts[:, [0, 2]], axis=0).tolist()
         self._standstill = 0.0
         self.drivers = [self._driver(i, v, model) for i, v in enumerate(task.vehicles)]
         self._starts, self._others = (a.tolist() for a in task.conflicts)
@@ -184,7 +185,15 @@ class RobotTraffic:
         return self._outcome(ending)
 
     def step(self) -> Ending | None:
-        """Make one step of the simulation. Returns the ending, or None if the run goes on."""
+        """Make one step of the simulation. Returns the ending, or None if the run goes on.
+
+        The first call makes no step if robots start in conflicting sectors: that is a collision.
+        """
+        if self._start_pairs:
+            for i, j in self._start_pairs:
+                self._emit(i, k.COLLISION, j)
+            self._collisions, self._start_pairs = len(self._start_pairs), []
+            return Ending.COLLISION
         self._take_grants()
         for d in self.drivers:
             v, w = self._command(d)

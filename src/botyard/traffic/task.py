@@ -129,6 +129,22 @@ class Task:
         return starts.astype(np.int64), (codes % max(n, 1)).astype(np.int64)
 
     @cached_property
+    def start_conflicts(self) -> I8:
+        """Conflicts that exist at the start, (m, 4): robot, occupied sector, other robot, its occupied sector; the lower robot first.
+
+        Occupied are the sectors of `Vehicle.occupied`.
+        """
+        spans = np.array([v.occupied() for v in self.vehicles], np.int64).reshape(-1, 2)
+        robot = np.searchsorted(self.first, np.arange(self.n_sectors), side="right") - 1
+        sector = np.arange(self.n_sectors) - self.first[robot]
+        occupied = (spans[robot, 0] <= sector) & (sector <= spans[robot, 1])
+        starts, others = self.conflicts
+        a = np.repeat(np.arange(self.n_sectors), np.diff(starts))
+        both = (a < others) & occupied[a] & occupied[others]
+        a, b = a[both], others[both]
+        return np.stack([robot[a], sector[a], robot[b], sector[b]], axis=1).astype(np.int64)
+
+    @cached_property
     def one_sided(self) -> I8:
         """Conflicts that only one of the two sectors lists, as rows of `listed`."""
         a = self.first[self.listed[:, 0]] + self.listed[:, 1]
