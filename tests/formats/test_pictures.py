@@ -16,7 +16,7 @@ from PIL import Image
 
 from botyard.errors import MapError
 from botyard.formats import bitmap, movingai, occupancy
-from botyard.formats.base import Options, Source
+from botyard.formats.base import Options, Source, read_source
 from botyard.formats.registry import load_scene, read_world
 from botyard.model.raster import rasterise
 from botyard.model.scene import Scene
@@ -74,6 +74,66 @@ def test_threshold_and_inversion() -> None:
 def test_formats_of_pictures(suffix: str) -> None:
     scene = read_world(png(np.array([[0, 255]]), f"a{suffix}"), Options(resolution=1.0)).scene
     assert scene.bounds == (0.0, 0.0, 1.0, 1.0)
+
+
+def dark_cells(image: Image.Image, suffix: str, tmp_path: Path, **saved: object) -> list[list[bool]]:
+    """Which pixels of a picture are solid, row 0 on top."""
+    path = tmp_path / f"a{suffix}"
+    image.save(path, **saved)
+    return bitmap.solid_pixels(read_source(path), Options())[::-1].tolist()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([[0.0, 1.0, 0.4, 0.6, math.nan]], np.float32),
+        np.array([[0.0, 255.0, 100.0, 200.0, math.inf]], np.float32),
+        np.array([[0.0, 65535.0, 30000.0, 40000.0, 65535.0]], np.float32),
+        np.array([[0, 255, 100, 200, 255]], np.int32),
+        np.array([[0, 1, 0, 1, 1]], np.int32),
+        np.array([[-1, 32767, 10000, 30000, 32767]], np.int32),
+        np.array([[0, 2**31 - 1, 2**29, 2**31 - 9, 2**31 - 1]], np.int32),
+    ],
+    ids=str,
+)
+def test_pictures_of_wide_numbers_are_scaled_to_what_is_white_in_them(values: np.ndarray, tmp_path: Path) -> None:
+    found = dark_cells(Image.fromarray(values), ".tiff", tmp_path)
+    assert found == [[True, False, True, False, False]]
+
+
+def test_a_dark_picture_of_16_bits_is_dark(tmp_path: Path) -> None:
+    """PNM says which value is white: the brightest pixel is not taken for it."""
+    (tmp_path / "a.pgm").write_bytes(b"P5\n2 1\n65535\n\x00\x00\x00\xff")
+    assert bitmap.solid_pixels(read_source(tmp_path / "a.pgm"), Options()).tolist() == [[True, True]]
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".png", ".tiff", ".webp"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_photograph_is_upright(suffix: str, orientation: int, tmp_path: Path) -> None:
+    """The upper left quarter is dark as it is seen; the file has it turned and says so (EXIF 2.32, tag 0x0112)."""
+    seen = Image.new("L", (32, 16), 255)
+    seen.paste(0, (0, 0, 16, 8))
+    turned = {
+        2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM, 5: Image.Transpose.TRANSPOSE,
+        6: Image.Transpose.ROTATE_90, 7: Image.Transpose.TRANSVERSE, 8: Image.Transpose.ROTATE_270,
+    }.get(orientation)  # fmt: skip
+    stored = seen if turned is None else seen.transpose(turned)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    dark = np.array(dark_cells(stored.convert("RGB"), suffix, tmp_path, exif=exif))
+    assert dark.shape == (16, 32)
+    assert dark[:7, :15].all() and not dark[9:].any() and not dark[:, 17:].any()
+
+
+@pytest.mark.parametrize("invert", [False, True])
+def test_transparent_pixels_are_not_solid(invert: bool, tmp_path: Path) -> None:
+    pixels = np.zeros((1, 3, 4), np.uint8)
+    pixels[0, :2] = 255 if invert else 0
+    pixels[0, :, 3] = 255, 0, 0
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    assert bitmap.solid_pixels(read_source(tmp_path / "a.png"), Options(invert=invert)).tolist() == [
+        [True, False, False]
+    ]
 
 
 @pytest.mark.parametrize("text", [b"P1\n2 1\n1 0\n", b"P2\n2 1\n255\n0 255\n", b"P3\n2 1\n255\n0 0 0 255 255 255\n"])

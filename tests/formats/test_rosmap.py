@@ -139,7 +139,12 @@ def test_images_of_all_kinds(tmp_path: Path, kind: str) -> None:
         (GOOD.replace("[-1.0, -2.0, 0.0]", "[1, 2, .nan]"), 3, "a finite number, found .nan"),
         (GOOD.replace("negate: 0", "negate: maybe"), 4, "0 or 1"),
         (GOOD.replace("0.65", "65"), 5, "a share from 0 to 1"),
-        (GOOD.replace("0.196", "0.9"), 6, "at most occupied_thresh"),
+        (
+            GOOD.replace("[-1.0, -2.0, 0.0]", "[1, nan, 0]"),
+            3,
+            "origin: expected [x, y, yaw], m and rad, found [1, nan, 0]",
+        ),
+        (GOOD.replace("[-1.0, -2.0, 0.0]", "[1, [2], 0, 0, 0, 0]"), 3, "found [1, …, 0, 0, 0, …]"),
         (GOOD + "mode: costmap\n", 7, "one of trinary, scale, raw"),
         (GOOD.replace("image: lab.pgm", "image: {}"), 1, "image: expected the path of an image, found a mapping"),
     ],
@@ -148,6 +153,45 @@ def test_what_is_wrong_is_said_with_its_line(text: str, line: int, words: str) -
     with pytest.raises(MapError) as caught:
         rosmap.parse(text, "lab.yaml")
     assert caught.value.line == line and words in str(caught.value)
+
+
+def test_a_threshold_that_decides_nothing_is_no_reason_to_refuse_a_map() -> None:
+    """Map servers ask for occupied cells first, so a greater `free_thresh` changes none of them."""
+    assert rosmap.parse(GOOD.replace("0.196", "0.9")).free_thresh == 0.9
+
+
+@pytest.mark.parametrize(
+    ("word", "negated"), [("no", False), ("Off", False), ("n", False), ("YES", True), ("on", True)]
+)
+def test_negate_is_a_number_or_a_boolean_of_yaml(word: str, negated: bool) -> None:
+    assert rosmap.parse(GOOD.replace("negate: 0", f"negate: {word}")).negate is negated
+
+
+@pytest.mark.parametrize("mode", ["trinary", "scale"])
+@pytest.mark.parametrize("negate", [0, 1])
+@pytest.mark.parametrize("kind", ["RGBA", "LA", "P", "L"])
+@pytest.mark.parametrize("alpha", [0, 254])
+def test_transparent_pixels_are_unknown_whatever_is_negated(
+    tmp_path: Path, mode: str, negate: int, kind: str, alpha: int
+) -> None:
+    """Solid everywhere but in a hole, as map_saver writes unknown cells in scale mode."""
+    solid = 255 if negate else 0
+    pixels = np.full((3, 3, 4), solid, np.uint8)
+    pixels[..., 3] = 255
+    pixels[1, 1, 3] = alpha
+    image = Image.fromarray(pixels)
+    if kind in ("P", "L"):
+        grey = np.full((3, 3), solid, np.uint8)
+        grey[1, 1] = 7
+        image = Image.fromarray(grey)
+        if kind == "P":
+            image = image.convert("P")
+        image.save(tmp_path / "lab.png", transparency=7)
+    else:
+        image.convert(kind).save(tmp_path / "lab.png")
+    text = GOOD.replace("lab.pgm", "lab.png").replace("negate: 0", f"negate: {negate}") + f"mode: {mode}\n"
+    (tmp_path / "lab.yaml").write_text(text)
+    assert len(load_scene(tmp_path / "lab.yaml").segments) == 8, "the outline, and that of the hole"
 
 
 @given(st.text())

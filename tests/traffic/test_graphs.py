@@ -60,8 +60,17 @@ def test_ways_and_mutex_groups(graph: Path) -> None:
     [
         (("levels:", "floors:"), "expected levels"),
         (("[1, 2, {is", "[1, 9, {is"), r"levels\.L1\.lanes\[1\]: expected two places from 0 to 5, found 1 and 9"),
-        (("[30.0, 0.0]", "[30.0]"), "expected vertices"),
-        (("vertices:", "places:"), "expected vertices"),
+        (("[30.0, 0.0]", "[30.0]"), r"levels\.L1\.vertices\[3\]: expected \[x, y, {…}\] in m, found \[30\.0\]$"),
+        (("[30.0, 0.0]", "[30.0, shelf]"), r"levels\.L1\.vertices\[3\]: expected .* found \[30\.0, \"shelf\"\]$"),
+        (
+            ("[0, 1, {is", "[0, 1.5, {is"),
+            r"levels\.L1\.lanes\[0\]: expected \[from, to, {…}\], found \[0, 1\.5, {…}\]$",
+        ),
+        (("vertices:", "places:"), r"levels\.L1: expected lists of vertices and of lanes, found {lanes: …, places: …}"),
+        (
+            ("\n    vertices:", "\n    walls: []\n    vertices:"),
+            "a building of the traffic editor: .*building_map_generator nav",
+        ),
         (("levels:", "levels: ["), "not YAML"),
     ],
 )

@@ -34,7 +34,8 @@ def solid_pixels(source: Source, options: Options, meter: Meter | None = None) -
         It is no image, or too large.
     """
     meter = meter or Meter(options.budget, source.name)
-    grey = read_grey(source, meter, what="the picture")[::-1]
+    behind = 0 if options.invert else 255
+    grey = read_grey(source, meter, what="the picture", behind=behind, upright=True)[::-1]
     limit = 255.0 * options.threshold
     return grey > limit if options.invert else grey < limit
 

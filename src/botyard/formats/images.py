@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 
 from botyard.errors import FormatError, MapError
 from botyard.formats.base import Source
@@ -22,10 +22,23 @@ FORMATS: Final = ("PNG", "PPM", "BMP", "DIB", "GIF", "JPEG", "TIFF", "WEBP")
 _LOCK: Final = threading.Lock()
 _BAND_PIXELS: Final = 4_000_000
 """Pixels of a colour image that are converted at a time: bounds the memory."""
+_FULL: Final = (1.0, 255.0, 32767.0, 65535.0, 2.0**31 - 1.0, 2.0**32 - 1.0)
+"""Values of white: in floating point, and of whole numbers of 8, 15, 16, 31 and 32 bits. Such files do not say which of them they use."""
 
 
-def read_grey(source: Source, meter: Meter, *, what: str = "the map's image") -> NDArray[np.uint8]:
+def read_grey(
+    source: Source,
+    meter: Meter,
+    *,
+    what: str = "the map's image",
+    behind: int = 255,
+    whole: bool = False,
+    upright: bool = False,
+) -> NDArray[np.uint8]:
     """The grey values of an image, (rows, columns): of coloured ones the mean of their channels, as map servers take it.
+
+    16 bits are reduced to 8. Values of pictures in whole numbers of 32 bits or in floating point are scaled by the smallest full scale
+    that holds them (see `_FULL`).
 
     Parameters
     ----------
@@ -35,8 +48,12 @@ def read_grey(source: Source, meter: Meter, *, what: str = "the map's image") ->
         Counts its pixels, before they are decoded.
     what : str
         What it is, for messages.
-
-    Transparent pixels are white. 16 bits are reduced to 8.
+    behind : int
+        Grey value behind transparent pixels.
+    whole : bool
+        Pixels that are transparent at all are wholly so.
+    upright : bool
+        Turn the picture as its EXIF orientation (EXIF 2.32, tag 0x0112) says, as viewers do. Map servers do not.
 
     Raises
     ------
@@ -44,7 +61,9 @@ def read_grey(source: Source, meter: Meter, *, what: str = "the map's image") ->
         It is no image, cut off, or too large.
     """
     with open_picture(source, meter, what) as image:
-        return _grey(image)
+        if upright:
+            ImageOps.exif_transpose(image, in_place=True)
+        return _grey(image, behind, whole)
 
 
 @contextlib.contextmanager
@@ -78,26 +97,49 @@ def _open(data: bytes) -> Image.Image:
             Image.MAX_IMAGE_PIXELS = usual
 
 
-def _grey(image: Image.Image) -> NDArray[np.uint8]:
-    if image.mode in ("1", "L"):
+def _grey(image: Image.Image, behind: int, whole: bool) -> NDArray[np.uint8]:
+    if image.mode in ("1", "L") and "transparency" not in image.info:
         return np.asarray(image.convert("L"))
     grey = np.empty((image.height, image.width), np.uint8)
     rows = max(1, _BAND_PIXELS // image.width)
-    for top in range(0, image.height, rows):
-        bottom = min(top + rows, image.height)
-        grey[top:bottom] = _band(image.crop((0, top, image.width, bottom)))
+    bands = [(top, min(top + rows, image.height)) for top in range(0, image.height, rows)]
+    full = max((_full_scale(_crop(image, *band)) for band in bands), default=1.0) if image.mode in ("I", "F") else 0.0
+    if image.mode == "I" and image.format == "PPM":
+        # the library has scaled its values to 16 bits
+        full = 65535.0
+    for top, bottom in bands:
+        grey[top:bottom] = _band(_crop(image, top, bottom), behind, whole, full)
     return grey
 
 
-def _band(image: Image.Image) -> NDArray[np.uint8]:
+def _crop(image: Image.Image, top: int, bottom: int) -> Image.Image:
+    return image.crop((0, top, image.width, bottom))
+
+
+def _full_scale(image: Image.Image) -> float:
+    """The smallest of `_FULL` that holds all values of a band of rows."""
+    values = np.asarray(image)
+    most = float(np.max(values, where=np.isfinite(values), initial=0.0))
+    return next((full for full in _FULL if most <= full), most)
+
+
+def _band(image: Image.Image, behind: int, whole: bool, full: float) -> NDArray[np.uint8]:
     """Grey values of a band of rows."""
-    if image.mode in ("I;16", "I;16L", "I;16B", "I;16N", "I"):
+    if image.mode in ("I;16", "I;16L", "I;16B", "I;16N"):
         high: NDArray[np.uint8] = (np.clip(np.asarray(image.convert("I")), 0, 65535) >> 8).astype(np.uint8)
         return high
+    if full:
+        share = np.asarray(image, np.float64) / full
+        # no value: as behind a transparent pixel
+        share[~np.isfinite(share)] = behind / 255.0
+        scaled: NDArray[np.uint8] = np.rint(255.0 * np.clip(share, 0.0, 1.0)).astype(np.uint8)
+        return scaled
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
         layered = image.convert("RGBA")
-        white = Image.new("RGBA", layered.size, (255, 255, 255, 255))
-        return _mean(Image.alpha_composite(white, layered).convert("RGB"))
+        if whole:
+            layered.putalpha(layered.getchannel("A").point(lambda alpha: 255 if alpha == 255 else 0))
+        ground = Image.new("RGBA", layered.size, (behind, behind, behind, 255))
+        return _mean(Image.alpha_composite(ground, layered).convert("RGB"))
     return _mean(image.convert("RGB"))
 
 

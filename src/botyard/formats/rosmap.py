@@ -32,6 +32,11 @@ from botyard.safefile import MARK, check_replaceable, replacing, write_text
 
 SUFFIXES: Final = (".yaml", ".yml")
 MODES: Final = ("trinary", "scale", "raw")
+NEGATED: Final = frozenset({"1", "true", "yes", "on", "y"})
+NOT_NEGATED: Final = frozenset({"0", "false", "no", "off", "n"})
+"""Values of `negate`: the number of map_server, and the booleans of YAML 1.1, which nav2_map_server reads."""
+MAX_LISTED: Final = 5
+"""Values of a list that a message shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +87,7 @@ class _Reader:
         if node is None:
             near = did_you_mean(key, self._nodes)
             return MapError(f"expected the key {key} ({expected}), found none{near}", self._path, 1)
-        found = f"'{shown(node.value)}'" if isinstance(node, yaml.ScalarNode) else f"a {node.id}"
-        return MapError(f"{key}: expected {expected}, found {found}", self._path, self._lines[key])
+        return MapError(f"{key}: expected {expected}, found {_in_words(node)}", self._path, self._lines[key])
 
     def text(self, key: str, expected: str, fallback: str | None = None) -> str:
         node = self._nodes.get(key)
@@ -110,6 +114,18 @@ class _Reader:
         return tuple(v for v in values if v is not None)
 
 
+def _in_words(node: Any) -> str:
+    """A value as it stands in the file."""
+    if isinstance(node, yaml.ScalarNode):
+        return f"'{shown(node.value)}'"
+    if isinstance(node, yaml.SequenceNode):
+        values = ", ".join(
+            shown(n.value, 40) if isinstance(n, yaml.ScalarNode) else "…" for n in node.value[:MAX_LISTED]
+        )
+        return f"[{values}{', …' if len(node.value) > MAX_LISTED else ''}]"
+    return "a mapping"
+
+
 def _number(node: Any) -> float | None:
     """The finite number of a scalar node; None if it is not one."""
     if not isinstance(node, yaml.ScalarNode):
@@ -134,20 +150,17 @@ def parse(text: str, path: str | None = None, meter: Meter | None = None) -> Ros
     if mode not in MODES:
         raise r.fail("mode", f"one of {', '.join(MODES)}")
     negate = r.text("negate", "0 or 1", "0").lower()
-    if negate not in ("0", "1", "true", "false"):
+    if negate not in NEGATED | NOT_NEGATED:
         raise r.fail("negate", "0 or 1")
-    found = RosMap(
+    return RosMap(
         image=r.text("image", "the path of an image"),
         resolution=r.number("resolution", "metres a pixel, greater than 0", 1e-6, 1e4),
         origin=_three(r.numbers("origin", "[x, y, yaw], m and rad", 3)) if "origin" in r else (0.0, 0.0, 0.0),
-        negate=negate in ("1", "true"),
+        negate=negate in NEGATED,
         occupied_thresh=r.number("occupied_thresh", "a share from 0 to 1", 0.0, 1.0, 0.65),
         free_thresh=r.number("free_thresh", "a share from 0 to 1", 0.0, 1.0, 0.196),
         mode=mode,
     )
-    if found.free_thresh > found.occupied_thresh:
-        raise r.fail("free_thresh", f"at most occupied_thresh ({found.occupied_thresh:g})")
-    return found
 
 
 def _three(values: tuple[float, ...]) -> tuple[float, float, float]:
@@ -211,7 +224,8 @@ def read(source: Source, options: Options = Options()) -> World:
         raise
     except MapError as error:
         raise MapError(f"the map's image {error.reason if image.exists() else 'is not there'}", image) from None
-    pixels = read_grey(Source(str(image), data, image), meter)
+    # a pixel that is transparent at all is unknown, whatever `negate` says (nav2_map_server); unknown cells are not solid
+    pixels = read_grey(Source(str(image), data, image), meter, behind=0 if m.negate else 255, whole=m.mode != "raw")
     return World(scene=to_scene(m, pixels, name=source.stem, source=source.name, meter=meter))
 
 

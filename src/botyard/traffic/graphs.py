@@ -18,8 +18,10 @@ import numpy as np
 
 from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
+from botyard.formats.jsonfile import brief
 from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import distance
+from botyard.model.filetables import MAX_NUMBER
 from botyard.traffic.geometry import task_of_paths
 from botyard.traffic.motion import Path2
 from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle
@@ -101,30 +103,44 @@ def read_graph(path: str | Path, level: str | None = None, budget: Budget = Budg
     if chosen not in levels:
         raise TaskError(f'no level "{chosen}": there are {", ".join(map(str, levels))}', path)
     table = levels[chosen]
-    graph = NavGraph([])
-    try:
-        for i, (x, y, *rest) in enumerate(table["vertices"]):
-            graph.places.append((float(x), float(y)))
-            options = rest[0] if rest else {}
-            if options.get("name"):
-                graph.names[str(options["name"])] = i
-        for k, (a, b, *rest) in enumerate(table["lanes"]):
-            if not (isinstance(a, int) and isinstance(b, int) and 0 <= min(a, b) <= max(a, b) < len(graph.places)):
-                raise TaskError(
-                    f"levels.{chosen}.lanes[{k}]: expected two places from 0 to {len(graph.places) - 1}, found {a} and {b}",
-                    path,
-                )
-            options = rest[0] if rest else {}
-            ways = [(a, b), (b, a)] if options.get("is_bidirectional") else [(a, b)]
-            for way in ways:
-                graph.lanes.setdefault(way[0], []).append(way[1])
-                if options.get("mutex"):
-                    graph.mutex[way] = str(options["mutex"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    where = f"levels.{chosen}"
+    places, lanes = (table.get(key) if isinstance(table, dict) else None for key in ("vertices", "lanes"))
+    if not isinstance(places, list) or not isinstance(lanes, list):
+        raise TaskError(f"{where}: expected lists of vertices and of lanes, found {brief(table)}", path)
+    if "drawing" in table or "walls" in table:
         raise TaskError(
-            f"levels.{chosen}: expected vertices [x, y, {{…}}] and lanes [from, to, {{…}}]: {error!r}"[:250], path
-        ) from None
+            f"{where}: expected a navigation graph, found a building of the traffic editor: "
+            "`ros2 run rmf_building_map_tools building_map_generator nav` makes the graph of it",
+            path,
+        )
+    graph = NavGraph([])
+    for i, place in enumerate(places):
+        x, y, options = _entry(place, f"{where}.vertices[{i}]", "[x, y, {…}] in m", float, path)
+        graph.places.append((float(x), float(y)))
+        if options.get("name"):
+            graph.names[str(options["name"])] = i
+    for k, lane in enumerate(lanes):
+        here = f"{where}.lanes[{k}]"
+        a, b, options = _entry(lane, here, "[from, to, {…}]", int, path)
+        if not 0 <= min(a, b) <= max(a, b) < len(graph.places):
+            raise TaskError(f"{here}: expected two places from 0 to {len(graph.places) - 1}, found {a} and {b}", path)
+        ways = [(a, b), (b, a)] if options.get("is_bidirectional") else [(a, b)]
+        for way in ways:
+            graph.lanes.setdefault(way[0], []).append(way[1])
+            if options.get("mutex"):
+                graph.mutex[way] = str(options["mutex"])
     return graph
+
+
+def _entry(entry: Any, where: str, expected: str, kind: type[Any], path: str | Path) -> tuple[Any, Any, dict[str, Any]]:
+    """The two numbers of a vertex or a lane, and its options. Further values are not used."""
+    kinds = (int,) if kind is int else (int, float)
+    if not (isinstance(entry, list) and len(entry) >= 2):
+        raise TaskError(f"{where}: expected {expected}, found {brief(entry)}", path)
+    a, b, *rest = entry
+    if not all(isinstance(v, kinds) and not isinstance(v, bool) and abs(v) <= MAX_NUMBER for v in (a, b)):
+        raise TaskError(f"{where}: expected {expected}, found {brief(entry)}", path)
+    return a, b, next((one for one in rest if isinstance(one, dict)), {})
 
 
 def task_of_graph(
