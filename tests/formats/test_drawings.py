@@ -126,6 +126,87 @@ def test_the_user_says_what_small_numbers_are() -> None:
     assert "--planar" in told[1]
 
 
+CORNER = [[0, 0], [10, 0], [10, 5]]
+
+
+def moved(x: float, y: float) -> list[list[float]]:
+    return [[px + x, py + y] for px, py in CORNER]
+
+
+def with_crs(name: object, coordinates: list[list[float]], **options) -> Scene:
+    """The form of 2008, section 3, which QGIS and ogr2ogr write."""
+    root = {"type": "FeatureCollection", "features": [feature("LineString", coordinates)]}
+    root["crs"] = name if isinstance(name, dict) else {"type": "name", "properties": {"name": name}}
+    return read_world(Source("a.geojson", json.dumps(root).encode()), Options(**options)).scene
+
+
+@pytest.mark.parametrize("name", ["urn:ogc:def:crs:EPSG::3857", "EPSG:25832", "urn:ogc:def:crs:EPSG:9.8.1:2056"])
+def test_a_file_that_says_so_is_in_metres(name: str) -> None:
+    scene = with_crs(name, CORNER)
+    assert scene.bounds == (0, 0, 10, 5)
+    assert scene.georeference is None
+
+
+@pytest.mark.parametrize("name", ["urn:ogc:def:crs:OGC:1.3:CRS84", "EPSG:4326", "urn:ogc:def:crs:EPSG::4258"])
+def test_a_file_that_says_so_is_in_degrees(name: str) -> None:
+    degrees = [[11.5, 48.0], [11.5001, 48.0], [11.5001, 48.0001]]
+    scene = with_crs(name, degrees)
+    assert scene.georeference is not None
+    assert scene.bounds == geo(feature("LineString", degrees)).bounds
+
+
+@pytest.mark.parametrize(
+    "name", [{"type": "link", "properties": {"href": "x"}}, "somewhere", {"type": "name"}, {"properties": 3}]
+)
+def test_a_reference_system_that_is_not_known_is_told(name: object) -> None:
+    told: list[str] = []
+    assert with_crs(name, [[500, 0], [510, 5]], warn=told.append).bounds == (500, 0, 510, 5)
+    assert "is not known; its numbers decide" in told[0]
+
+
+@pytest.mark.parametrize("name", ["urn:ogc:def:crs:EPSG::25832", None])
+def test_coordinates_of_a_country_are_moved_to_the_origin(name: str | None) -> None:
+    told: list[str] = []
+    line = moved(465_250, 5_430_125)
+    scene = with_crs(name, line, warn=told.append) if name else geo(feature("LineString", line), warn=told.append)
+    assert scene.bounds == (250, 125, 260, 130)
+    assert told == ["a.geojson: 5430130 m from its origin: moved by (-465000, -5430000) m"]
+    with pytest.raises(BudgetError, match="m across"):
+        with_crs("EPSG:25832", [[0, 0], *line])
+
+
+def test_places_are_moved_with_the_walls() -> None:
+    scene = geo(feature("LineString", moved(465_000, 5_430_000)), feature("Point", [465_003, 5_430_004], name="A"))
+    assert [tuple(p.pose[:2]) for p in scene.places] == [(3, 4)]
+
+
+def test_metres_of_web_maps_become_those_on_the_ground() -> None:
+    """At 48° north they are longer by 1 / cos 48° (IOGP 373-7-2, method 1024)."""
+    radius = 6378137.0
+    degrees = [[11.5755, 48.1375], [11.5775, 48.1375], [11.5775, 48.1390]]
+    line = [
+        [radius * math.radians(lon), radius * math.log(math.tan(math.pi / 4 + math.radians(lat) / 2))]
+        for lon, lat in degrees
+    ]
+    scene = with_crs("urn:ogc:def:crs:EPSG::3857", line)
+    assert scene.segments == pytest.approx(geo(feature("LineString", degrees)).segments, abs=1e-6)
+    assert scene.georeference is not None
+    assert scene.georeference.latitude == pytest.approx(48.13825, abs=1e-9)
+
+
+def test_geometry_that_is_not_used_is_left_out_with_a_note() -> None:
+    told: list[str] = []
+    scene = geo(
+        feature("LineString", [[500, 0], [510, 5]]),
+        feature("CircularString", [[0, 0], [1, 1], [2, 0]]),
+        feature("Point", []),
+        feature("Polygon", []),
+        warn=told.append,
+    )
+    assert scene.bounds == (500, 0, 510, 5)
+    assert 'RFC 7946 has no such types: ["CircularString"]' in told[0]
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

@@ -330,6 +330,70 @@ def test_bags_of_ros_1_and_2(tmp_path: Path) -> None:
     assert occupancy.OCCUPIED == 65
 
 
+def bag_with(tmp_path: Path, grids: list[tuple[str, int, float]]) -> Path:
+    """A bag of ROS 2 with grids of one solid cell: topic, width in cells, and where the origin is."""
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    t, kind = store.types, "nav_msgs/msg/OccupancyGrid"
+    stamp = t["builtin_interfaces/msg/Time"](sec=0, nanosec=0)
+    with Writer(tmp_path / "b", version=9, storage_plugin=StoragePlugin.MCAP) as bag:
+        connections = {}
+        for k, (topic, width, x) in enumerate(grids):
+            pose = t["geometry_msgs/msg/Pose"](
+                position=t["geometry_msgs/msg/Point"](x=x, y=0.0, z=0.0),
+                orientation=t["geometry_msgs/msg/Quaternion"](x=0.0, y=0.0, z=0.0, w=1.0),
+            )
+            info = t["nav_msgs/msg/MapMetaData"](
+                map_load_time=stamp, resolution=1.0, width=width, height=1, origin=pose
+            )
+            header = t["std_msgs/msg/Header"](stamp=stamp, frame_id="map")
+            grid = t[kind](header=header, info=info, data=np.full(width, 100, np.int8))
+            if topic not in connections:
+                connections[topic] = bag.add_connection(topic, kind, typestore=store)
+            bag.write(connections[topic], k, store.serialize_cdr(grid, kind))
+        bag.add_connection("/spare/map", kind, typestore=store)
+    return next((tmp_path / "b").glob("*.mcap"))
+
+
+COSTMAPS = [("/global_costmap/costmap", 7, 0.0), ("/local_costmap/costmap", 2, 50.0)]
+
+
+@pytest.mark.parametrize(
+    ("grids", "topic", "bounds"),
+    [
+        ([("/map", 3, 0.0), *COSTMAPS], None, (0, 0, 3, 1)),
+        ([("/ann/map", 3, 0.0), *COSTMAPS], None, (0, 0, 3, 1)),
+        ([("/ann/map", 4, 0.0), ("/map", 3, 0.0), *COSTMAPS], None, (0, 0, 3, 1)),
+        ([("/map", 3, 0.0), ("/map", 5, 1.0), *COSTMAPS], None, (1, 0, 6, 1)),
+        ([("/grid", 3, 0.0)], None, (0, 0, 3, 1)),
+        ([("/map", 3, 0.0), *COSTMAPS], "/local_costmap/costmap", (50, 0, 52, 1)),
+    ],
+)
+def test_the_map_of_a_bag_is_that_of_its_topic(
+    tmp_path: Path, grids: list[tuple[str, int, float]], topic: str | None, bounds: tuple[float, ...]
+) -> None:
+    """Costmaps have the same type, and come after the map again and again (nav2_costmap_2d)."""
+    assert read_world(read_source(bag_with(tmp_path, grids)), Options(topic=topic)).scene.bounds == bounds
+
+
+@pytest.mark.parametrize(
+    ("grids", "topic", "complaint"),
+    [
+        (COSTMAPS, None, "found grids of /global_costmap/costmap, /local_costmap/costmap: `botyard convert --topic`"),
+        ([("/a/map", 3, 0.0), ("/b/map", 3, 0.0)], None, "expected one map, found grids of /a/map, /b/map"),
+        (COSTMAPS, "/map", 'no grid of the topic "/map" in this bag: there are /global_costmap/costmap, /local'),
+    ],
+)
+def test_a_bag_with_several_grids_says_which(
+    tmp_path: Path, grids: list[tuple[str, int, float]], topic: str | None, complaint: str
+) -> None:
+    with pytest.raises(MapError) as error:
+        read_world(read_source(bag_with(tmp_path, grids)), Options(topic=topic))
+    assert complaint in str(error.value)
+
+
 def test_python_loads_them_all(tmp_path: Path) -> None:
     (tmp_path / "a.map").write_text(moving(["@@@", "@.@", "@@@"]))
     sim = Simulation.load(tmp_path / "a.map", resolution=2.0)

@@ -121,12 +121,12 @@ def test_errors_are_those_of_a_reader_here(tmp_path: Path) -> None:
 def test_the_budget_and_all_other_options_go_along(tmp_path: Path) -> None:
     path = tmp_path / "a.map"
     path.write_text("2D-Map\nLineMinPos: 0 0\nLineMaxPos: 9000 0\nNumLines: 1\nLINES\n0 0 9000 0\n")
-    options = Options(budget=Budget(bytes=20), resolution=0.5, invert=True, threshold=0.25, planar=False)
+    options = Options(budget=Budget(bytes=20), resolution=0.5, invert=True, threshold=0.25, planar=False, topic="/map")
     limits = Limits.of(options, PROGRAMS)
     assert {f.name for f in fields(Options)} - {f.name for f in fields(Limits)} == {"warn", "is_program"}
     again = limits.options(print)
-    assert (again.budget, again.resolution, again.invert, again.threshold, again.planar) == (
-        options.budget, 0.5, True, 0.25, False,
+    assert (again.budget, again.resolution, again.invert, again.threshold, again.planar, again.topic) == (
+        options.budget, 0.5, True, 0.25, False, "/map",
     )  # fmt: skip
     assert again.is_program("walk")
     assert not again.is_program("dance")

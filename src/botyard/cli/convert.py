@@ -59,6 +59,9 @@ class _Command(click.Command):
 @click.option("--trace", is_flag=True, help="Write pictures as lines (outlines) instead of points.")
 @click.option("--planar/--degrees", default=None, help="Coordinates of GeoJSON are metres, or longitude and latitude.")
 @click.option(
+    "--topic", metavar="NAME", help="Topic of the map in a bag. [default: the one called map, or the only one]"
+)
+@click.option(
     "--to",
     "kind",
     type=click.Choice(["armap", "rosmap", "scenario"]),
@@ -71,7 +74,7 @@ class _Command(click.Command):
 @FORCE
 def command(
     source: str, target: str, resolution: float | None, threshold: float, invert: bool, trace: bool, planar: bool | None,
-    kind: str | None, cell: float | None, max_read: tuple[str, ...], force: bool,
+    topic: str | None, kind: str | None, cell: float | None, max_read: tuple[str, ...], force: bool,
 ) -> int:  # fmt: skip
     """Convert a map, picture, drawing or world file.
 
@@ -89,8 +92,8 @@ def command(
 
     require(what=source, also=[source])
     options = Options(
-        resolution=resolution, threshold=threshold, invert=invert, planar=planar, budget=Budget().raised(max_read), warn=warn,
-        is_program=is_controller,
+        resolution=resolution, threshold=threshold, invert=invert, planar=planar, topic=topic, budget=Budget().raised(max_read),
+        warn=warn, is_program=is_controller,
     )  # fmt: skip
     path = Path(target)
     kind = kind or kind_of(path)

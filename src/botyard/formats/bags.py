@@ -1,4 +1,5 @@
-"""Bags of ROS 1 and 2 (``.bag``, ``.mcap``, ``.db3``): messages of chosen types, and maps (the last ``nav_msgs/OccupancyGrid``).
+"""Bags of ROS 1 and 2 (``.bag``, ``.mcap``, ``.db3``): messages of chosen types, and maps (the last ``nav_msgs/OccupancyGrid``
+of the map's topic).
 
 The library rosbags reads the containers. Their content is untrusted: messages are decoded by the definition of the ROS package, not by the
 bag's own; compressed chunks are decompressed within the budget; a database may hold tables only.
@@ -21,6 +22,8 @@ from botyard.names import shown
 
 SUFFIXES: Final = (".bag", ".mcap", ".db3")
 MAP_TYPE: Final = "nav_msgs/msg/OccupancyGrid"
+MAX_LISTED: Final = 10
+"""Topics that a message lists."""
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _LOCK: Final = threading.Lock()
 """Held while the library's decompressors are replaced by bounded ones."""
@@ -45,22 +48,62 @@ class BagMessage(NamedTuple):
     message: Any
 
 
-def last_map(source: Source, meter: Meter) -> Any:
+def last_map(source: Source, meter: Meter, topic: str | None = None) -> Any:
     """The message object of the last map in a bag, of rosbags' class.
+
+    Costmaps are of the same type as maps, and they are repeated: the topic tells them apart.
+
+    Parameters
+    ----------
+    source : Source
+        The bag.
+    meter : Meter
+        Counts messages as ``entities``, and ``unpacked`` bytes.
+    topic : str, optional
+        Topic of the map; None: see `map_topic`.
 
     Raises
     ------
     MapError
-        The bag cannot be read, or no map is in it.
+        The bag cannot be read, no map is in it, or several topics may be the map's.
     """
     path = source.beside(Path(source.name).name, "the bag")
     last = None
+
+    def choose(topics: list[str]) -> list[str]:
+        return [map_topic(topics, topic, source.name)] if topics else []
+
     with _readable(source.name, MapError):
-        for last in _raw_messages(path, meter, (MAP_TYPE,), MapError):  # noqa: B007
+        for last in _raw_messages(path, meter, (MAP_TYPE,), MapError, choose):  # noqa: B007
             pass
         if last is None:
             raise MapError("no nav_msgs/OccupancyGrid in this bag", source.name)
         return _decoder(path)(last[3], MAP_TYPE)
+
+
+def map_topic(topics: list[str], wanted: str | None, name: str) -> str:
+    """The topic of the map among topics of occupancy grids: `wanted`, ``/map``, the only one whose last part is ``map``, or the only one.
+
+    Raises
+    ------
+    MapError
+        It is not there, or not clear.
+    """
+    if wanted is not None:
+        if wanted not in topics:
+            raise MapError(f'no grid of the topic "{shown(wanted)}" in this bag: there are {_listed(topics)}', name)
+        return wanted
+    named = [t for t in topics if t.rpartition("/")[2] == "map"]
+    found = [t for t in topics if t in ("/map", "map")] or named or topics
+    if len(found) > 1:
+        raise MapError(
+            f"expected one map, found grids of {_listed(found)}: `botyard convert --topic` chooses one", name
+        )
+    return found[0]
+
+
+def _listed(topics: list[str]) -> str:
+    return ", ".join(shown(t) for t in topics[:MAX_LISTED]) + (", …" if len(topics) > MAX_LISTED else "")
 
 
 def bag_messages(path: Path, meter: Meter, types: Collection[str], error: type[FormatError]) -> Iterator[BagMessage]:
@@ -109,9 +152,13 @@ def _decoder(path: Path) -> Callable[[Any, str], Any]:
 
 
 def _raw_messages(
-    path: Path, meter: Meter, types: Collection[str], error: type[FormatError]
+    path: Path,
+    meter: Meter,
+    types: Collection[str],
+    error: type[FormatError],
+    choose: Callable[[list[str]], list[str]] = lambda topics: topics,
 ) -> Iterator[tuple[str, str, int, Any]]:
-    """Topic, type, time and bytes of messages. The library's exceptions go through."""
+    """Topic, type, time and bytes of messages of the topics that `choose` picks. The library's exceptions go through."""
     from rosbags import rosbag1, rosbag2
 
     for one in path.glob("*.db3") if path.is_dir() else [path]:
@@ -119,6 +166,8 @@ def _raw_messages(
             _check_database(one, error)
     with _bounded(meter), rosbag1.Reader(path) if _is_first(path) else rosbag2.Reader(path) as reader:
         connections = [c for c in reader.connections if c.msgtype in types]
+        chosen = choose(sorted({c.topic for c in connections if c.msgcount}))
+        connections = [c for c in connections if c.topic in chosen]
         for connection, time_ns, raw in reader.messages(connections) if connections else ():
             meter.add("entities", 1)
             if bytes(raw[:4]) == _ZSTD:
@@ -188,4 +237,4 @@ def _unpack(machine: Any, data: bytes, meter: Meter) -> bytes:
     return b"".join(pieces)
 
 
-__all__ = ["SUFFIXES", "BagMessage", "bag_messages", "last_map"]
+__all__ = ["SUFFIXES", "BagMessage", "bag_messages", "last_map", "map_topic"]

@@ -38,6 +38,8 @@ class Options:
         Light pixels are occupied instead.
     planar : bool or None
         Coordinates of GeoJSON are metres (True), degrees (False), or what they look like (None).
+    topic : str or None
+        Topic of the map in a bag; None: the one that is called map, or the only one.
     lines_chunk, points_chunk : int
         Lines or points of an ArMap that are parsed at a time; between chunks other threads can run (MAP-016).
     budget : Budget
@@ -52,6 +54,7 @@ class Options:
     threshold: float = 0.5
     invert: bool = False
     planar: bool | None = None
+    topic: str | None = None
     lines_chunk: int = 10_000
     points_chunk: int = 100_000
     budget: Budget = Budget()

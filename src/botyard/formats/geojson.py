@@ -1,12 +1,15 @@
 """Maps from GeoJSON (RFC 7946): lines and the borders of polygons are walls, points with a name are goals.
 
-Coordinates are longitude and latitude (WGS 84); the map then gets a georeference at the middle of them. Coordinates that cannot be
-degrees, or all of them when the user says so (``planar``), are metres. Properties of a feature: ``name``; ``kind`` (of a point: ``Goal``,
+Coordinates are longitude and latitude (WGS 84); the map then gets a georeference at the middle of them. They are metres if the file
+names another reference system (``crs`` of the format of 2008, which QGIS and ogr2ogr write), if they cannot be degrees, or when the user
+says so (``planar``). Metres of a country's grid are moved to the origin. Properties of a feature: ``name``; ``kind`` (of a point: ``Goal``,
 ``Dock``, ``RobotHome``), ``heading`` (degrees counter-clockwise from east); ``obstacle``, ``laser``, ``sonar`` (false: not for those).
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard import elementwise
-from botyard.elementary import cosine_sine
+from botyard.elementary import cosine_sine, exp
 from botyard.errors import MapError
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
+from botyard.formats.drawing import site_of
 from botyard.formats.jsonfile import brief, loads
 from botyard.geometry import Pose
 from botyard.model.obstacles import Returns
@@ -28,6 +32,14 @@ from botyard.units import from_deg, wrap_angle
 _SEMI_MAJOR: Final = 6378137.0
 _E2: Final = 0.00669437999014
 """First eccentricity squared of the ellipsoid of WGS 84."""
+
+
+_MERCATOR: Final = frozenset({3857, 3785, 900913, 102100})
+"""Codes of the Mercator projection of web maps, whose metres are longer than those on the ground."""
+_GEOGRAPHIC: Final = frozenset({4326, 4258, 4269, 4267, 4979, 4283, 4490, 4612, 4617, 4674, 4937, 6318, 6668, 7844})
+"""EPSG codes of the usual reference systems whose coordinates are degrees."""
+_DEPTHS: Final = {"LineString": 0, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}
+_TYPES: Final = frozenset({"FeatureCollection", "Feature", "GeometryCollection", "Point", "MultiPoint", *_DEPTHS})
 
 
 def fits(source: Source) -> bool:
@@ -43,6 +55,8 @@ class _Collector:
         self._meter = meter
         self.lines: dict[Returns, list[NDArray[np.float64]]] = {}
         self.points: list[tuple[NDArray[np.float64], dict[str, Any]]] = []
+        self.unknown: set[str] = set()
+        """Types that RFC 7946 does not have."""
 
     def fail(self, where: str, expected: str, found: Any) -> MapError:
         return MapError(f"{where}: expected {expected}, found {brief(found)}", self._name)
@@ -52,6 +66,9 @@ class _Collector:
         if not isinstance(value, dict):
             raise self.fail(where, "a GeoJSON object", value)
         kind = value.get("type")
+        if depth and isinstance(kind, str) and kind not in _TYPES:
+            self.unknown.add(kind)
+            return
         if kind == "FeatureCollection":
             for i, feature in enumerate(self._list(value.get("features"), f"{where}.features")):
                 self.object(feature, f"{where}.features[{i}]", {}, depth + 1)
@@ -68,17 +85,18 @@ class _Collector:
     def _geometry(self, kind: Any, coordinates: Any, where: str, properties: dict[str, Any]) -> None:
         if kind in ("Point", "MultiPoint"):
             single = [coordinates] if kind == "Point" else self._list(coordinates, where)
+            # an empty array stands for no geometry (RFC 7946, 3.1)
+            single = [p for p in single if p != []]
             self.points += [(self._positions([p], where)[0], properties) for p in single]
             return
-        depths = {"LineString": 0, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}
-        if not isinstance(kind, str) or kind not in depths:
+        if not isinstance(kind, str) or kind not in _DEPTHS:
             raise self.fail(f"{where}.type", "a type of RFC 7946", kind)
         seen = Returns(
             obstacle=properties.get("obstacle") is not False,
             laser=int(properties.get("laser") is not False),
             sonar=properties.get("sonar") is not False,
         )
-        for line in self._flat(coordinates, depths[kind], where):
+        for line in self._flat(coordinates, _DEPTHS[kind], where):
             positions = self._positions(line, where)
             if len(positions) > 1:
                 self.lines.setdefault(seen, []).append(np.concatenate([positions[:-1], positions[1:]], axis=1))
@@ -103,8 +121,6 @@ class _Collector:
             raise self.fail(f"{where}.coordinates", "positions [x, y]", line) from None
         if not np.isfinite(positions).all():
             raise self.fail(f"{where}.coordinates", "finite numbers", line)
-        if len(positions):
-            self._meter.check("extent", float(np.abs(positions).max()))
         return positions
 
 
@@ -126,6 +142,36 @@ def _project(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], GeoRefer
     return np.stack([east, north], axis=1), GeoReference(latitude, longitude, 0.0)
 
 
+def _reference_system(root: Any, name: str, options: Options) -> int | None:
+    """The EPSG code of a file's ``crs``; 4326 for the names of WGS 84 in degrees; None: it has none, or none with a number."""
+    crs = root.get("crs") if isinstance(root, dict) else None
+    properties = crs.get("properties") if isinstance(crs, dict) else None
+    text = properties.get("name") if isinstance(properties, dict) else None
+    if isinstance(text, str):
+        if re.search(r"\bCRS ?:?(84|83|27)h?\b", text, re.IGNORECASE):
+            return 4326
+        if match := re.search(r"\bEPSG:{1,2}(?:[\d.]*:)?(\d{1,9})$", text.strip(), re.IGNORECASE | re.ASCII):
+            return int(match[1])
+    if crs is not None:
+        options.warn(f"{name}: the crs {brief(text if text is not None else crs)} is not known; its numbers decide")
+    return None
+
+
+def _are_degrees(points: NDArray[np.float64], code: int | None) -> bool:
+    """Whether coordinates are longitude and latitude: by the EPSG code of their system, or by what they look like."""
+    if code is not None and (code in _GEOGRAPHIC or not 4000 <= code < 5000):
+        return code in _GEOGRAPHIC
+    return bool((np.abs(points) <= (180.0, 90.0)).all())
+
+
+def _unprojected(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Longitude and latitude, degrees, of coordinates of web maps, m (IOGP 373-7-2, method 1024, Popular Visualisation Pseudo-Mercator)."""
+    x, y = (points / _SEMI_MAJOR).T
+    latitude = 2.0 * elementwise.atan2(np.array([exp(v) for v in y.tolist()]), np.ones(len(y))) - math.pi / 2.0
+    degrees: NDArray[np.float64] = np.degrees(np.stack([x, latitude], axis=1))
+    return degrees
+
+
 def read(source: Source, options: Options) -> World:
     """A file as a world.
 
@@ -140,6 +186,8 @@ def read(source: Source, options: Options) -> World:
     root = loads(text, meter)
     found = _Collector(source.name, meter)
     found.object(root, "$", {})
+    if found.unknown:
+        options.warn(f"{source.name}: left out, for RFC 7946 has no such types: {brief(sorted(found.unknown))}")
     if not found.lines:
         raise MapError("expected lines or polygons, found none", source.name)
     walls, special, count = [], [], 0
@@ -149,16 +197,26 @@ def read(source: Source, options: Options) -> World:
         if seen != Returns():
             special.append(SpecialWalls(first=first, last=count, returns=seen))
     points = np.concatenate([*(s.reshape(-1, 2) for s in walls), *(p[None] for p, _ in found.points)])
-    degrees = bool((np.abs(points) <= (180.0, 90.0)).all()) if options.planar is None else not options.planar
+    code = _reference_system(root, source.name, options) if options.planar is None else None
+    degrees = _are_degrees(points, code) if options.planar is None else not options.planar
+    if code in _MERCATOR and options.budget.extent < float(np.abs(points).max()) <= math.pi * _SEMI_MAJOR:
+        # nearer ones are metres of a robot's own map, under a name that tools demand
+        meter.check("extent", float(np.ptp(points, axis=0).max()))
+        points, degrees = _unprojected(points), True
     origin = None
     if degrees:
         points, origin = _project(points)
         across = float(np.ptp(points, axis=0).max())
         if options.planar is None and across > 10_000.0:
             options.warn(
-                f"{source.name}: read as degrees, it is {across / 1000.0:.0f} km across; --planar if its numbers are metres"
+                f"{source.name}: read as degrees, it is {across / 1000.0:.0f} km across; if its numbers are metres: "
+                "`botyard convert --planar`, or a crs in the file"
             )
         meter.check("extent", across)
+    else:
+        low, high = points.min(axis=0), points.max(axis=0)
+        meter.check("extent", float((high - low).max()))
+        points = points - site_of((float(low[0]), float(low[1])), (float(high[0]), float(high[1])), source, options)
     places = tuple(_place(p, about) for p, (_, about) in zip(points[2 * count :], found.points, strict=True))
     start = next((p.pose for kind in ("robothome", "dock") for p in places if p.kind.lower() == kind), None)
     scene = Scene(

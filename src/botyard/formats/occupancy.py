@@ -164,7 +164,7 @@ def read(source: Source, options: Options) -> World:
     """
     if source.suffix in BAGS:
         meter = Meter(options.budget, source.name)
-        cells, resolution, origin = _parts(last_map(source, meter), source.name)
+        cells, resolution, origin = _parts(last_map(source, meter, options.topic), source.name)
     else:
         cells, resolution, origin = parse(source.text, source.name, options.budget)
     return World(

@@ -41,7 +41,7 @@ class Limits:
 
     Attributes
     ----------
-    resolution, threshold, invert, planar, lines_chunk, points_chunk, budget
+    resolution, threshold, invert, planar, topic, lines_chunk, points_chunk, budget
         See `Options`.
     programs : tuple of str
         Names of the known controllers.
@@ -51,6 +51,7 @@ class Limits:
     threshold: float
     invert: bool
     planar: bool | None
+    topic: str | None
     lines_chunk: int
     points_chunk: int
     budget: Budget
