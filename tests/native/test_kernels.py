@@ -253,7 +253,7 @@ def test_without_library_and_compiler_it_is_said_what_to_install(monkeypatch: py
 def _library(folder: Path, **changes: object) -> Library:
     table = {
         "platform": shipped.this_platform(), "cpu": "generic", "file": "kernels.so", "convention": digest_of(CONVENTION), "sources": {},
-        "library": digest_of([folder / "kernels.so"]),
+        "library": digest_of([folder / "kernels.so"]), "whole": True,
         "entries": {}, **changes,
     }  # fmt: skip
     (folder / shipped.TABLE).write_text(json.dumps(table))
@@ -327,12 +327,13 @@ outer = Pack(t.Outer(Pack(t.Pair(np.ones(3), np.ones((3, 2)), 2.0)), True))
 import os
 os.environ["BOTYARD_KERNELS"] = "python"
 entry(outer, np.zeros(1), 0, 0, 0.0)
-build.build([entry], [build.module_of(entry)], build.TARGETS[this_platform()], Path(sys.argv[1]))
+target = build.TARGETS[this_platform()]
+build.build([entry], [build.object_of(entry, target)], target, Path(sys.argv[1]), whole=False)
 """
 
 
-def test_a_library_is_made_and_used(tmp_path: Path) -> None:
-    """The whole way: an entry is compiled into a library, and called from it in a process without Numba."""
+def test_a_library_is_made_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole path: an entry is compiled into a library, and called from it in a process without Numba."""
     if mode() == "python" or shipped.this_platform() != "linux-x86_64":
         pytest.skip("needs the compiler, and a linker for this platform")
     subprocess.run([sys.executable, "-c", MAKE, str(tmp_path)], cwd=ROOT, check=True, timeout=300)
@@ -346,6 +347,14 @@ def test_a_library_is_made_and_used(tmp_path: Path) -> None:
     env = {"BOTYARD_KERNELS": "native", "PYTHONPATH": ":".join(["src", *sys.path]), "PATH": "/usr/bin:/bin"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300, env=env)
     assert done.stdout == "8.25 False\n", done.stderr
+    made, entry = Library(tmp_path), _made()
+    assert made.holds(PACKAGE, entry.name) and not made.holds(PACKAGE, "tests.other") and not made.is_whole
+    monkeypatch.setattr(shipped, "library", lambda: made)
+    monkeypatch.setenv("BOTYARD_KERNELS", "auto")
+    assert shipped.is_shipped(PACKAGE, whole=False) and not shipped.is_shipped(PACKAGE), (
+        "it has only those of a first run"
+    )
+    assert entry.is_at_hand and not _rows().is_at_hand
     other = Package("sums", [Path(__file__), Path(shipped.__file__)])
     assert Library(tmp_path).fits(PACKAGE) and not Library(tmp_path).fits(other), "other sources"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.ros.ros1 import Ros1World
-from tests.ros.ros2 import ZENOH_PYTHON, Ros2World
+from tests.ros.ros2 import ALONE, ZENOH_PYTHON, Ros2World
 
 DEBIAN_PYTHON = "/usr/bin/python3"
 
@@ -49,8 +49,8 @@ def _missing_for_ros2() -> str | None:
         return "@foxglove/ros2"
     if not ZENOH_PYTHON.exists():
         return "zenoh-ros2-sdk"
-    alone = subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode == 0
-    return None if alone else "the right to make a network namespace (root)"
+    alone = subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode == 0
+    return None if alone else "the right to make namespaces (root)"
 
 
 @pytest.fixture(scope="session")

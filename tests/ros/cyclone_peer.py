@@ -401,7 +401,7 @@ def latch(topic: str, text: str, times: int, seconds: float) -> None:
     time.sleep(seconds)
 
 
-def read(topic: str, latched: bool, count: int, seconds: float = 60.0) -> list[str]:
+def read(topic: str, latched: bool, count: int, seconds: float = 110.0) -> list[str]:
     """So many texts."""
     reader: Any = DataReader(participant, Topic(participant, f"rt{topic}", Text), LATCHED if latched else RELIABLE)
     texts: list[str] = []
@@ -412,7 +412,7 @@ def read(topic: str, latched: bool, count: int, seconds: float = 60.0) -> list[s
     return texts
 
 
-def serve(name: str, count: int, seconds: float = 60.0) -> int:
+def serve(name: str, count: int, seconds: float = 110.0) -> int:
     """Answer so many calls of a Trigger, as a server of rmw_cyclonedds_cpp."""
     reader: Any = DataReader(participant, Topic(participant, f"rq{name}Request", TriggerRequest), RELIABLE)
     writer: Any = DataWriter(participant, Topic(participant, f"rr{name}Reply", TriggerResponse), RELIABLE)
@@ -443,7 +443,7 @@ def lockstep(body: str, toggles: int, skips: int) -> dict[str, Any]:
     writer: Any = DataWriter(participant, Topic(participant, "rt/ambf/env/World/Command", WorldCmd), RELIABLE)
     reader: Any = DataReader(participant, Topic(participant, "rt/ambf/env/World/State", WorldState), RELIABLE)
     bodies: Any = DataReader(participant, Topic(participant, f"rt/ambf/env/{body}/State", RigidBodyState), RELIABLE)
-    end = time.monotonic() + 90.0
+    end = time.monotonic() + 110.0
     while not (writer.get_matched_subscriptions() and reader.get_matched_publications()):
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -474,7 +474,7 @@ def lockstep(body: str, toggles: int, skips: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def graph(wanted: str, seconds: float = 90.0) -> dict[str, Any]:
+def graph(wanted: str, seconds: float = 110.0) -> dict[str, Any]:
     """Our nodes by `ros_discovery_info`: counts of readers and writers, and how many of those are really there."""
     info: Any = DataReader(participant, Topic(participant, "ros_discovery_info", ParticipantInfo), LATCHED)
     ends: Any = BuiltinDataReader(participant, BuiltinTopicDcpsPublication)
@@ -512,7 +512,7 @@ def simulate(steps: int, cancel_after: int) -> dict[str, Any]:
     status: Any = DataReader(participant, Topic(participant, f"rt{name}status", GoalStatusArray), LATCHED)
     send, result = Client(f"{name}send_goal", f"{kind}SendGoal"), Client(f"{name}get_result", f"{kind}GetResult")
     cancel = Client(f"{name}cancel_goal", "action_msgs/CancelGoal")
-    end = time.monotonic() + 60.0
+    end = time.monotonic() + 110.0
     while not (feedback.get_matched_publications() and status.get_matched_publications()):
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -545,7 +545,7 @@ class Client:
         self.request, response = SERVICES[kind]
         self.writer: Any = DataWriter(participant, Topic(participant, f"rq{name}Request", self.request), RELIABLE)
         self.reader: Any = DataReader(participant, Topic(participant, f"rr{name}Reply", response), RELIABLE)
-        end = time.monotonic() + 60.0
+        end = time.monotonic() + 110.0
         while time.monotonic() < end and not (
             self.writer.get_matched_subscriptions() and self.reader.get_matched_publications()
         ):
@@ -570,7 +570,7 @@ class Client:
     def ask(self, *fields: Any) -> Any:
         """Send a request, and wait for its answer."""
         number = self.send(*fields)
-        end = time.monotonic() + 60.0
+        end = time.monotonic() + 110.0
         while (answer := self.answer(number)) is None:
             assert time.monotonic() < end, "no answer"
             time.sleep(0.002)

@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
       if (got[topic].first < count) return true;
     return false;
   };
-  for (int tick = 0; tick < 10 * seconds || (tick < 10 * (seconds + 60) && waits()); ++tick) {
+  for (int tick = 0; tick < 10 * seconds || (tick < 10 * (seconds + 110) && waits()); ++tick) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     if (tick > 10)
       for (auto& [writer, bytes] : writers) writer->write(&bytes);

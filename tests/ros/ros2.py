@@ -24,7 +24,10 @@ ZENOH_PYTHON: Final = HERE.parent.parent / ".venv-zenoh/bin/python"
 """Of an environment with zenoh-ros2-sdk, which ``make peers`` makes."""
 STORE: Final = get_typestore(Stores.ROS2_JAZZY)
 """ROS 2's types, without anything of ours."""
-LOOPBACK: Final = "ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && echo there && exec sleep 3600"
+ALONE: Final = ("unshare", "-n", "-m")
+"""Starts a program with a network and mounts of its own."""
+LOOPBACK: Final = "mount -t tmpfs shm /dev/shm && ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && "
+"""Leaves only a loopback, with multicast, and an empty /dev/shm: Fast DDS would meet the peers of other tests there."""
 
 
 def dds(name: str) -> str:
@@ -54,14 +57,16 @@ class Ros2World:
         self.fastdds_peer = fastdds_peer
         self._processes: list[subprocess.Popen[str]] = []
         self._net = subprocess.Popen(
-            ["unshare", "-n", "bash", "-c", LOOPBACK], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [*ALONE, "bash", "-c", LOOPBACK + "echo there && exec sleep 3600"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         assert self._net.stdout is not None
         said = self._net.stdout.readline()
         if said != "there\n":
             self._net.communicate()
             raise AssertionError(said)
-        self._enter = ["nsenter", "-t", str(self._net.pid), "-n"]
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("ROS", "CYCLONE", "BOTYARD"))}
         self.env = {**kept, "PYTHONUNBUFFERED": "1"}
 
@@ -72,13 +77,21 @@ class Ros2World:
         self._net.kill()
         self._net.communicate()
 
+    def _inside(self, folder: Path, *args: str) -> list[str]:
+        """A command line that runs a program in the network; entering its mounts would leave the working folder."""
+        return ["nsenter", "-t", str(self._net.pid), "-n", "-m", f"--wd={folder}", *args]
+
     def spawn(self, *args: str, **env: str) -> subprocess.Popen[str]:
         """A process in the network, whose output goes to a file."""
         path = self.folder / f"out{len(self._processes)}.log"
         with path.open("w") as out:
             process = subprocess.Popen(
-                [*self._enter, *args], env={**self.env, **env}, stdout=out, stderr=subprocess.STDOUT, text=True, cwd=self.folder
-            )  # fmt: skip
+                self._inside(self.folder, *args),
+                env={**self.env, **env},
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
         process.log = path  # type: ignore[attr-defined]
         self._processes.append(process)
         return process
@@ -86,8 +99,13 @@ class Ros2World:
     def run(self, *args: str, seconds: float = PATIENCE, cwd: Path | None = None) -> str:
         """What a program in the network prints."""
         done = subprocess.run(
-            [*self._enter, *args], env=self.env, capture_output=True, text=True, timeout=seconds, check=False, cwd=cwd or self.folder
-        )  # fmt: skip
+            self._inside(cwd or self.folder, *args),
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
         return done.stdout + done.stderr
 
     def botyard(self, *args: str, **env: str) -> subprocess.Popen[str]:

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.recording.proving import prove
+from tests.ros.ros2 import ALONE, LOOPBACK
 from tests.waiting import PATIENCE
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "robot_ci"
-ALONE = 'ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && exec "$@"'
-"""A network with nothing but a loopback."""
 
 
 @pytest.mark.peer
@@ -27,7 +26,7 @@ def test_nodes_of_ros_are_tested_as_the_example_shows(debian_ros: None, tmp_path
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("ROS", "CYCLONE", "BOTYARD", "PYTEST"))}
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "robot_ci/test_ros.py"]
     done = subprocess.run(
-        ["unshare", "-n", "bash", "-c", ALONE, "-", *pytest_], env=kept, capture_output=True, text=True, cwd=tmp_path,
+        [*ALONE, "bash", "-c", LOOPBACK + 'exec "$@"', "-", *pytest_], env=kept, capture_output=True, text=True, cwd=tmp_path,
         timeout=2 * PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr

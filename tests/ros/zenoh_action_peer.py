@@ -69,7 +69,7 @@ def client(path, name, request, response):
     """A client of a service."""
     digest = service_hash(name, request, response)
     return ROS2ServiceClient(
-        path, name, request_definition=request, response_definition=response, type_hash=digest, timeout=60.0
+        path, name, request_definition=request, response_definition=response, type_hash=digest, timeout=110.0
     )
 
 
@@ -97,7 +97,7 @@ stopped = set_state.call(state=types[f"{PACKAGE}/msg/SimulationState"](state=0))
 steps = int(sys.argv[1])
 accepted = send.call(goal_id=key, goal=types[f"{ACTION}_Goal"](steps=steps))
 done = get_result.call(goal_id=key)
-end = time.monotonic() + 30.0
+end = time.monotonic() + 110.0
 while len(heard) < steps and time.monotonic() < end:
     time.sleep(0.02)
 print(

@@ -56,7 +56,7 @@ least = int(sys.argv[2])
 begin = time.monotonic()
 # so long, and then until enough has come
 while (took := time.monotonic() - begin) < seconds or (
-    min(counts.get(k, 0) for k in ("odom", "scan")) < least and took < seconds + 60.0
+    min(counts.get(k, 0) for k in ("odom", "scan")) < least and took < seconds + 110.0
 ):
     velocity.publish(linear=vector(0.0, 0.0, 0.0), angular=vector(0.0, 0.0, 0.3))
     time.sleep(0.05)
@@ -77,7 +77,7 @@ begin = time.monotonic()
 while True:  # until all is known that is wanted
     topics = {name for name, _ in discovery.get_topic_names_and_types()}
     services = {name for name, _ in discovery.get_service_names_and_types()}
-    if wanted <= topics | services or time.monotonic() > begin + 60.0:
+    if wanted <= topics | services or time.monotonic() > begin + 110.0:
         break
     time.sleep(0.2)
 grid = STORE.deserialize_cdr(last["map"], MAP) if "map" in last else None

@@ -25,11 +25,11 @@ def _warm_up(sim: Simulation) -> None:
     from botyard.native.shipped import is_shipped
     from botyard.sim.warmup import warm_up
 
-    if is_shipped(PACKAGE):
-        return
     masses = any(r.spec.dynamics is not None for r in sim.robots.values()) or any(
         b.dynamics is not None for b in sim.scene.boxes
     )
+    if is_shipped(PACKAGE, whole=masses):
+        return
     with _warmed:
         if masses not in _is_warm:
             warm_up(masses=masses)

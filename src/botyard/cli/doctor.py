@@ -76,8 +76,9 @@ def _of_kernels() -> Iterator[Finding]:
     if chosen == "python":
         yield Finding("warn", "the compiler is off: kernels run as Python functions, which is slow")
         return
-    if is_shipped(PACKAGE):
-        yield Finding("ok", f"kernels come compiled for {library().target}")
+    if is_shipped(PACKAGE, whole=False):
+        rest = "" if library().is_whole else "; others are compiled when first used (all ahead: make kernels)"
+        yield Finding("ok", f"kernels come compiled for {library().target}{rest}")
         return
     why = library().why_not or "compiled kernels are of other sources"
     if chosen == "jit":

@@ -42,7 +42,7 @@ def warm_up_with_progress(*, masses: bool, rest: bool = False) -> float:
     from botyard.native.shipped import is_shipped
 
     began = time.monotonic()
-    if all(map(is_shipped, (PACKAGE, *_other_packages()) if rest else (PACKAGE,))):
+    if all(is_shipped(package, whole=masses or rest) for package in (PACKAGE, *(_other_packages() if rest else ()))):
         return 0.0
     watch.always = True
     gc.disable()  # compiling makes millions of objects that live on: looking through them again and again takes a tenth of the time
@@ -149,7 +149,7 @@ def remove_old_caches() -> None:
         return
     for folder in kept.parent.glob("*"):
         if folder != kept and folder.is_dir() and CACHE_FOLDER.fullmatch(folder.name):
-            newest = max((f.stat().st_atime for f in folder.rglob("*.nb*")), default=0.0)
+            newest = max((f.stat().st_atime for f in folder.rglob("*") if f.is_file()), default=0.0)
             if time.time() - newest > CACHE_MAX_AGE_S:
                 shutil.rmtree(folder, ignore_errors=True)
 

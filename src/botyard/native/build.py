@@ -1,4 +1,4 @@
-"""Builds a shared library of kernels: Numba's unoptimised LLVM code of each entry, optimised by LLVM for a named CPU, and linked.
+"""Builds a shared library of kernels: each entry is an object file of its own, optimised by LLVM for a named CPU; all are linked.
 
 Cross-compilation: kernels are the same on all 64-bit little-endian platforms, and LLVM generates code for each. The argument types of an
 entry are recorded when it is called once (`tools.kernels`) before the build.
@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +31,9 @@ from numba.core.compiler_lock import global_compiler_lock
 from botyard.native import compiler
 
 _llvm: Any = llvm
+_llvm.initialize_all_targets()
+_llvm.initialize_all_asmprinters()
+_llvm.initialize_native_asmparser()
 compiler.is_building = True
 
 
@@ -118,19 +121,21 @@ def symbol_of(entry: Entry[Any]) -> str:
     return "botyard_" + entry.name.removeprefix("botyard.").replace(".", "_")
 
 
-def build(entries: Sequence[Entry[Any]], modules: Sequence[str], target: Target, folder: Path) -> Path:
-    """Build the library of these entries, and the table (JSON) of its contents.
+def build(entries: Sequence[Entry[Any]], objects: Sequence[bytes], target: Target, folder: Path, whole: bool) -> Path:
+    """Link the library of these entries, and write the table (JSON) of its contents.
 
     Parameters
     ----------
     entries : sequence of Entry
         The entries; each was called once.
-    modules : sequence of str
-        `module_of` of each entry.
+    objects : sequence of bytes
+        `object_of` of each entry.
     target : Target
         The platform.
     folder : Path
         Folder for both files.
+    whole : bool
+        Whether these are all entries of their packages.
 
     Raises
     ------
@@ -138,12 +143,10 @@ def build(entries: Sequence[Entry[Any]], modules: Sequence[str], target: Target,
         There is no linker, or it failed.
     """
     symbols = {entry.signature: symbol_of(entry) for entry in entries}
-    code = _object(
-        modules, target, [*symbols.values(), "botyard_processor_fits", "botyard_fatal", "botyard_fatal_handler"]
-    )
+    common = _optimised(_common(target), target, COMMON_SYMBOLS)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as work:
-        made = _link(code, target, Path(work))
+        made = _link([common, *objects], target, Path(work))
         packages = {entry.package.name: entry.package for entry in entries}
         table = {
             "platform": target.platform,
@@ -152,6 +155,7 @@ def build(entries: Sequence[Entry[Any]], modules: Sequence[str], target: Target,
             "library": digest_of([made]),
             "convention": digest_of(CONVENTION),
             "sources": {name: package.digest() for name, package in packages.items()},
+            "whole": whole,
             "entries": symbols,
         }
         (Path(work) / TABLE).write_text(json.dumps(table, indent=1), "utf-8")
@@ -161,42 +165,63 @@ def build(entries: Sequence[Entry[Any]], modules: Sequence[str], target: Target,
     return folder / target.file
 
 
-def module_of(entry: Entry[Any]) -> str:
-    """Unoptimised LLVM code of an entry and all that it calls, as text.
+def object_of(entry: Entry[Any], target: Target, stage: Callable[[str], object] = lambda _: None) -> bytes:
+    """The object file of an entry and all that it calls; only the entry's symbol is visible.
+
+    Parameters
+    ----------
+    entry : Entry
+        The entry; it was called once.
+    target : Target
+        The platform.
+    stage : callable
+        Called before each stage: "lower" (Numba), "optimise" and "emit" (LLVM).
 
     Raises
     ------
     ValueError
-        It was not called.
+        The entry was not called.
     """
     symbol = symbol_of(entry)
     if entry.kinds is None:
         raise ValueError(f"{entry.name} was not called: its argument types are not known")
+    stage("lower")
     with global_compiler_lock:
         library = compiler.with_wrapper(entry.function, entry.kinds, entry.result, symbol, rows=entry.takes_rows)
-        return str(library.get_llvm_str())
+        text = str(library.get_llvm_str())
+    return _optimised(_llvm.parse_assembly(text), target, [symbol], stage)
 
 
-def _object(modules: Iterable[str], target: Target, exported: Sequence[str]) -> bytes:
-    """Compile all modules to one object file; only the symbols `exported` are visible."""
-    _llvm.initialize_all_targets()
-    _llvm.initialize_all_asmprinters()
-    _llvm.initialize_native_asmparser()
+COMMON_SYMBOLS: Final = ("botyard_processor_fits", "botyard_fatal", "botyard_fatal_handler")
+"""Symbols of the library beside those of its entries."""
+
+
+def _common(target: Target) -> Any:
+    """LLVM module of `COMMON_SYMBOLS`."""
+    module = _llvm.parse_assembly(PROCESSOR_FITS.get(target.cpu, _ALWAYS))
+    module.link_in(_llvm.parse_assembly(FATAL))
+    return module
+
+
+def _optimised(
+    module: Any, target: Target, exported: Iterable[str], stage: Callable[[str], object] = lambda _: None
+) -> bytes:
+    """Compile a module to an object file; only the symbols `exported` are visible."""
     machine = _llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, opt=3, reloc="pic", codemodel="small"
     )
-    whole = _llvm.parse_assembly(PROCESSOR_FITS.get(target.cpu, _ALWAYS))
-    for text in (FATAL, *modules):
-        whole.link_in(_llvm.parse_assembly(text))
-    whole.triple, whole.data_layout = target.triple, str(machine.target_data)
-    for value in (*whole.functions, *whole.global_variables):
-        if not value.is_declaration and value.name not in exported:
+    module.triple, module.data_layout = target.triple, str(machine.target_data)
+    visible = set(exported)
+    for value in (*module.functions, *module.global_variables):
+        if not value.is_declaration and value.name not in visible:
             value.linkage = "internal"
     options = _llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
     passes = _llvm.create_pass_builder(machine, options)
-    passes.getModulePassManager().run(whole, passes)
-    code: bytes = machine.emit_object(whole)
+    stage("optimise")
+    passes.getModulePassManager().run(module, passes)
+    stage("emit")
+    code: bytes = machine.emit_object(module)
     return code
 
 
@@ -220,17 +245,19 @@ def linker(target: Target) -> list[str]:
     return [sys.executable, "-m", ziglang.__name__, "cc", "-target", target.zig]
 
 
-def _link(code: bytes, target: Target, work: Path) -> Path:
-    source, made = work / "kernels.o", work / target.file
-    source.write_bytes(code)
+def _link(objects: Sequence[bytes], target: Target, work: Path) -> Path:
+    made = work / target.file
+    sources = [work / f"{number}.o" for number in range(len(objects))]
+    for path, code in zip(sources, objects, strict=True):
+        path.write_bytes(code)
     options = ["-shared", "-nostdlib", "-s"]
     if target.platform.startswith("darwin"):
         options = ["-dynamiclib", "-undefined", "dynamic_lookup"]
-    command = [*linker(target), *options, "-o", str(made), str(source)]
+    command = [*linker(target), *options, "-o", str(made), *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command[:3])} failed: {done.stderr.strip()}")
     return made
 
 
-__all__ = ["TARGETS", "Target", "build", "linker", "module_of", "symbol_of"]
+__all__ = ["TARGETS", "Target", "build", "linker", "object_of", "symbol_of"]

@@ -88,9 +88,9 @@ class Entry(Generic[R]):
         """Whether it can be called without a compilation."""
         if self.is_ready or mode() == "python":
             return True
-        from botyard.native.shipped import is_shipped
+        from botyard.native.shipped import library
 
-        return is_shipped(self.package)
+        return mode() != "jit" and library().holds(self.package, self.name)
 
     @property
     def signature(self) -> str:

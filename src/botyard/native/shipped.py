@@ -37,6 +37,7 @@ def read_table(folder: Path) -> dict[str, Any] | None:
         not isinstance(table, dict)
         or any(not isinstance(table.get(name), str) for name in texts)
         or any(not isinstance(table.get(name), dict) for name in tables)
+        or not isinstance(table.get("whole"), bool)
     ):
         raise ValueError(f"{TABLE} is not the table of contents of a library")
     return table
@@ -102,6 +103,15 @@ class Library:
             fits = self._fits[package.name] = made_of == package.digest()
         return fits
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has all kernels; False: those of a first run only (``make run``)."""
+        return bool(self._table.get("whole"))
+
+    def holds(self, package: Package, name: str) -> bool:
+        """Whether an entry of a package, by its name, is in the library, built from the present sources."""
+        return self.fits(package) and any(text.partition("(")[0] == name for text in self._table["entries"])
+
     def address(self, package: Package, signature: str) -> int | None:
         """Address of an entry of a package; None: it is not in the library, or was built from other sources."""
         symbol = self._table["entries"].get(signature) if self.fits(package) else None
@@ -114,9 +124,12 @@ def library() -> Library:
     return Library()
 
 
-def is_shipped(package: Package) -> bool:
-    """Whether the kernels of a package come from the library, so that nothing has to be compiled."""
-    return mode() in ("auto", "native") and library().fits(package)
+def is_shipped(package: Package, *, whole: bool = True) -> bool:
+    """Whether the kernels of a package come from the library, so that nothing has to be compiled.
+
+    `whole`: all of them; else those that a run needs at its start.
+    """
+    return mode() in ("auto", "native") and library().fits(package) and (library().is_whole or not whole)
 
 
 def this_platform() -> str:

@@ -128,7 +128,7 @@ class Job:
             if self._reason:
                 raise JobError(self._reason)
             self._process = subprocess.Popen(
-                python_command(f"{self._module}:main", *arguments),
+                python_command(f"{self._module}:main", *arguments, unbuffered=True),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=environment, start_new_session=True,
                 pipesize=MIB,  # where pipes can be so large; else they are as always
             )  # fmt: skip

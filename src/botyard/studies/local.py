@@ -219,8 +219,8 @@ class LocalStudy:
         environment = {**dict.fromkeys(THREADS, "1"), **os.environ, "PYTHONHASHSEED": "0"}
         with log.open("wb") as errors:
             process = subprocess.Popen(
-                python_command("botyard.studies.worker:main"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-                cwd=self._plan.folder, env=environment, start_new_session=os.name != "nt",
+                python_command("botyard.studies.worker:main", unbuffered=True), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=errors, cwd=self._plan.folder, env=environment, start_new_session=os.name != "nt",
             )  # fmt: skip
         worker = _Worker(process, log)
         self._workers.append(worker)

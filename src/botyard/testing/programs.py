@@ -26,7 +26,7 @@ class Program:
     log : Path
         File for its output and errors.
     env : mapping of str
-        Variables beside those of this process.
+        Variables beside those of this process. A Python program writes what it prints at once (``PYTHONUNBUFFERED``), unless they say else.
     cwd : Path or None
         Its working folder.
 
@@ -43,7 +43,7 @@ class Program:
         with log.open("wb") as out:
             self._process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=cwd,
-                env={**os.environ, **env}, start_new_session=os.name != "nt",
+                env={"PYTHONUNBUFFERED": "1", **os.environ, **env}, start_new_session=os.name != "nt",
             )  # fmt: skip
 
     @property

@@ -1,0 +1,96 @@
+"""``python tools/install.py ARGUMENTS``: run ``pip install ARGUMENTS`` in this environment, and show how far it is.
+
+Standard library only: it is the first program that a new environment runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from progress import Progress, fail, run_watched
+
+MB: Final = 10**6
+
+
+class State:
+    """Progress of pip: packages found and megabytes fetched, then packages installed.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of pip's temporary files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._packages = Path(sysconfig.get_path("purelib"))
+        self._before = self._installed()
+        self._most = 0
+
+    def __call__(self, output: str) -> str:
+        """The text of the progress."""
+        listed = re.search(r"^Installing collected packages: (.*)$", output, re.MULTILINE)
+        if listed:
+            return f"{self._installed() - self._before} of {listed[1].count(',') + 1} installed"
+        found = len(re.findall(r"^(?:Collecting|Requirement already satisfied:) ", output, re.MULTILINE))
+        return f"{found} found, {self._fetched() // MB} MB fetched"
+
+    def _installed(self) -> int:
+        return sum(1 for _ in self._packages.glob("*.dist-info"))
+
+    def _fetched(self) -> int:
+        """Bytes of pip's temporary files, at most so far: pip removes them again."""
+        size = 0
+        for folder, _, files in os.walk(self._folder):
+            for name in files:
+                with contextlib.suppress(OSError):  # pip has removed it
+                    size += os.path.getsize(os.path.join(folder, name))
+        self._most = max(self._most, size)
+        return self._most
+
+
+def main() -> int:
+    """The command."""
+    progress = Progress("packages")
+    progress.show("asking the package index")
+    with tempfile.TemporaryDirectory(prefix="botyard-setup-") as folder:
+        status, output = run_watched(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "--disable-pip-version-check",
+                "--progress-bar=off",
+                *sys.argv[1:],
+            ],
+            progress,
+            State(Path(folder)),
+            env={**os.environ, "TMPDIR": folder, "TEMP": folder, "TMP": folder},
+        )
+    if status:
+        return fail(progress, "pip could not install the packages", output, _advice(output))
+    progress.done("installed")
+    return 0
+
+
+def _advice(output: str) -> str:
+    """What to do about a failure of pip."""
+    if re.search(r"Could not find a version|No matching distribution|Connection|Temporary failure|Network", output):
+        return "Check the network and pip's settings (pip config list: index, proxy), then run the command again"
+    if "No space left" in output:
+        return "Free some disk space (1 GB for the core, 4 GB for all extras), then run the command again"
+    if "hashes" in output.lower():
+        return "The package index serves other files than requirements-dev.lock names: run make lock, or ask its owner"
+    return "Mend what pip says above, then run the command again; make clean removes a half-made environment"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
