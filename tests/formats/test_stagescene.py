@@ -16,7 +16,7 @@ from botyard.formats import stageworld
 from botyard.formats.base import Options, Source
 from botyard.formats.registry import load_world, read_world
 from botyard.formats.stagescene import to_world
-from botyard.model.robot import Drive
+from botyard.model.robot import Axes, Drive
 from botyard.model.world import World
 from botyard.sim.simulation import Simulation
 
@@ -333,8 +333,90 @@ def test_the_window_says_what_is_shown_at_first() -> None:
     two = world("window ( size [700 740] scale 0.03 )")
     assert two.scene.view == pytest.approx((-10.5, -11.1, 10.5, 11.1)), "0.03 m a pixel"
     assert world("window ( show_data 1 )").scene.view is None
-    with pytest.raises(WorldFileError, match="greater than 0"):
-        world("window ( size [1 1] scale 0 )")
+    for wrong, complaint in (("size [1 1] scale 0", "greater than 0"), ("size [1] scale 30", "expected 2 numbers")):
+        notes: list[str] = []
+        assert world(f"window ( {wrong} )", notes).scene.view is None
+        assert notes[0].startswith("my.world:1: ")
+        assert complaint in notes[0]
+
+
+def test_a_tuple_may_have_more_numbers_than_are_needed() -> None:
+    """Stage reads the numbers that it needs (worlds of patrolling_sim give a window three)."""
+    found = world(
+        FLOORPLAN
+        + "window ( size [400 200 1] scale 20 center [1 2 0] )"
+        + "floorplan ( size [2 0.2 1] pose [2 0 0 90 0] )"
+        + 'position ( name "r" size [0.4 0.4 0.4] velocity_bounds [-1 1 -1 1 -1 1 -90 90 0 0] '
+        + "  odom_error [0.1 0.2 0 0.3 9] "
+        + "  ranger ( sensor ( range [0 5 1] fov [180 1] samples 181 ) ) )"
+    )
+    assert found.scene.view == (-9, -3, 11, 7)
+    assert found.scene.bounds == pytest.approx((1.9, -1.0, 2.1, 1.0)), "the fourth number of five is the heading"
+    spec = found.robots[0].spec
+    assert spec.limits.max_speed.a == pytest.approx(math.pi / 2)
+    assert spec.odometry_error == Axes(0.05, 0.1, 0.15)
+    assert (spec.lasers[0].range_max, spec.lasers[0].samples) == (5.0, 181)
+
+
+def test_the_size_of_a_window_says_nothing_about_the_version() -> None:
+    assert world("window ( size [700 740 1] scale 0.03 )").scene.view == pytest.approx((-10.5, -11.1, 10.5, 11.1))
+
+
+# -- files that a world names
+
+
+def test_files_are_relative_to_the_world_that_was_asked_for(tmp_path: Path) -> None:
+    """As in Stage; beside the file that names them is the second choice (worlds of stage_ros2)."""
+    (tmp_path / "parts/own").mkdir(parents=True)
+    (tmp_path / "a.world").write_text('include "parts/robots.inc"\nhall ( )\nshed ( )\nbot ( name "r" )\n')
+    (tmp_path / "parts/robots.inc").write_text(
+        'include "parts/base.inc"\ninclude "own/maps.inc"\ndefine bot base ( color "blue" )\n'
+    )
+    (tmp_path / "parts/base.inc").write_text("define base position ( size [0.4 0.4 0.4] )\n")
+    (tmp_path / "parts/own/maps.inc").write_text(
+        'define hall model ( bitmap "hall.png" size [4 4 1] gui_move 0 )\n'
+        'define shed model ( bitmap "shed.png" size [4 4 1] pose [9 0 0 0] gui_move 0 )\n'
+    )
+    picture(tmp_path / "hall.png", ["#"])
+    picture(tmp_path / "parts/own/hall.png", [".", "#"])
+    picture(tmp_path / "parts/own/shed.png", ["#"])
+    found = load_world(tmp_path / "a.world")
+    assert [r.name for r in found.robots] == ["r"]
+    assert found.scene.bounds == (-2.0, -2.0, 11.0, 2.0)
+    # one stored under the root of an upload comes from the same upload
+    source = Source("a.world", (tmp_path / "a.world").read_bytes(), tmp_path / "a.world", tmp_path)
+    assert read_world(source).scene.bounds == found.scene.bounds
+    (tmp_path / "hall.png").unlink()
+    (tmp_path / "parts/own/hall.png").unlink()
+    with pytest.raises(WorldFileError, match=r'maps\.inc:1: bitmap "hall\.png": no such file'):
+        load_world(tmp_path / "a.world")
+
+
+def test_files_of_another_computer_are_found_by_their_bare_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/bots.inc").write_text(
+        'define bot position ( size [0.3 0.3 0.3] )\ndefine hall model ( bitmap "/home/me/hall.png" gui_move 0 )\n'
+    )
+    picture(tmp_path / "lib/hall.png", ["#"])
+    (tmp_path / "a.world").write_text(
+        'include "/home/me/ws/include/bots.inc"\nbot ( name "r" )\nhall ( size [2 2 1] )\n'
+    )
+    with pytest.raises(WorldFileError, match="no such file"):
+        load_world(tmp_path / "a.world")
+    monkeypatch.setenv("STAGEPATH", str(tmp_path / "lib"))
+    found = load_world(tmp_path / "a.world")
+    assert [r.name for r in found.robots] == ["r"]
+    assert found.scene.bounds == (-1.0, -1.0, 1.0, 1.0)
+    source = Source("sent.world", (tmp_path / "a.world").read_bytes())
+    with pytest.raises(WorldFileError, match="no such file"):
+        read_world(source)
+
+
+def test_a_definition_that_nothing_uses_needs_no_picture(tmp_path: Path) -> None:
+    text = 'define hall model ( bitmap "none.png" )\nposition ( name "r" )\n'
+    assert len(read_world(Source("sent.world", text.encode())).robots) == 1
 
 
 def test_names_are_unique_whatever_the_file_says() -> None:

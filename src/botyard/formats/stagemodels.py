@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -36,7 +36,7 @@ from botyard.formats.stageprops import (
     returns,
     to_metres_and_degrees,
 )
-from botyard.formats.stageworld import Entity, Property, WorldFile
+from botyard.formats.stageworld import Entity, Property, WorldFile, any_file, find_file
 from botyard.geometry import IDENTITY, Outline, Pose, compose, transform_point
 from botyard.model.library import load_robot, parse_robot, robot_names
 from botyard.model.obstacles import Returns
@@ -161,22 +161,39 @@ def _traced(prop: Property, solid: NDArray[np.bool_]) -> list[Outline]:
 
 
 class Pictures:
-    """Cache of the pictures that ``bitmap`` properties of a world refer to."""
+    """Cache of the pictures that ``bitmap`` properties of a world refer to.
 
-    def __init__(self, meter: Meter) -> None:
+    Parameters
+    ----------
+    meter : Meter
+        Counts them, their pixels and the corners of their outlines.
+    allowed : callable, optional
+        Whether the world may read a file.
+    """
+
+    def __init__(self, meter: Meter, allowed: Callable[[Path], bool] = any_file) -> None:
         self.meter = meter
+        self._allowed = allowed
         self._masks: dict[Path, NDArray[np.bool_]] = {}
         self._outlines: dict[Path, NDArray[np.float64]] = {}
 
+    def _find(self, prop: Property) -> Path:
+        path = find_file(prop.string(), Path(prop.folder), Path(prop.path), self._allowed)
+        if path is not None:
+            return path
+        if self._allowed is not any_file:
+            raise prop.fail("a picture that comes with this file (in one .zip, or load the file by name)")
+        raise ModelFileError(f'bitmap "{shown(prop.string())}": no such file', prop.path, prop.line)
+
     def dark_pixels(self, prop: Property) -> NDArray[np.bool_]:
-        """The solid pixels of a ``bitmap``, (rows, columns), row 0 at the bottom; its path is relative to the file that names it.
+        """The solid pixels of a ``bitmap``, (rows, columns), row 0 at the bottom.
 
         Raises
         ------
         ModelFileError
-            It cannot be read.
+            It is not there, or cannot be read.
         """
-        path = Path(prop.path).parent / prop.string()
+        path = self._find(prop)
         if path not in self._masks:
             self.meter.add("files", 1, prop.line, prop.path)
             try:
@@ -192,7 +209,7 @@ class Pictures:
 
     def outlines(self, prop: Property) -> NDArray[np.float64]:
         """The outlines of the solid pixels, (n, 4), of a picture of unit size around the origin."""
-        path = Path(prop.path).parent / prop.string()
+        path = self._find(prop)
         if path not in self._outlines:
             solid = self.dark_pixels(prop)
             rows, columns = solid.shape
@@ -232,7 +249,7 @@ class ModelLibrary:
         self.meter = Meter(
             world.meter.budget, world.meter.path, ModelFileError
         )  # a meter of its own: a cached file is built from repeatedly
-        self.pictures = Pictures(self.meter)
+        self.pictures = Pictures(self.meter, world.allowed)
         self.dialect = dialect_of(world)
         self.notes = notes if notes is not None else Notes()
 

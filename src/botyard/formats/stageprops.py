@@ -64,6 +64,8 @@ def dialect_of(world: WorldFile) -> int:
 
 def _is_of_stage_4(entity: Entity) -> bool:
     props = entity.properties
+    if entity.type_name == "window":
+        return False
     if (
         "velocity_bounds" in props
         or "acceleration_bounds" in props
@@ -71,8 +73,8 @@ def _is_of_stage_4(entity: Entity) -> bool:
     ):
         return True
     if (
-        len(props["pose"].values if "pose" in props else ()) == 4
-        or len(props["size"].values if "size" in props else ()) == 3
+        len(props["pose"].values if "pose" in props else ()) >= 4
+        or len(props["size"].values if "size" in props else ()) >= 3
     ):
         return True
     return any(map(_is_of_stage_4, entity.children))
@@ -148,7 +150,7 @@ def positive(prop: Property) -> tuple[float, float]:
 def pose(prop: Property) -> Pose:
     """x, y (m) and heading (deg); missing values are 0, a height is ignored (Stage 4: x y z a)."""
     values = prop.numbers()
-    if len(values) == 4:
+    if len(values) >= 4:
         values = (values[0], values[1], values[3])
     x, y, th = (*values, 0.0, 0.0, 0.0)[:3]
     return Pose(x, y, wrap_angle(from_deg(th)))
@@ -244,8 +246,8 @@ def _odom_error(spec: RobotSpec, prop: Property) -> RobotSpec:
     Four numbers are Stage 4's: x y z a, drawn within half of them (formats §4.3).
     """
     values = prop.numbers()
-    if len(values) == 4:
-        x, y, _, a = (v / 2.0 for v in values)
+    if len(values) >= 4:
+        x, y, _, a = (v / 2.0 for v in values[:4])
     else:
         x, y, a = (*values, 0.0, 0.0, 0.0)[:3]
         a = from_deg(a)

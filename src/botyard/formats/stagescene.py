@@ -166,7 +166,10 @@ class _Reader:
     def _entity(self, entity: Entity) -> None:
         links, root = self._library.links(entity)
         if root == "window":
-            self._view = self._window(merged(links)) or self._view
+            try:
+                self._view = self._window(merged(links)) or self._view
+            except ModelFileError as error:  # nothing but the first view depends on it
+                self._notes.texts.append(f"{error}; the view of this window is left out")
             return
         if root in NOT_SIMULATED or root in SENSORS:
             self._notes.add(f"free {root}", entity, f'a "{root}" that no robot carries is not simulated')
@@ -368,10 +371,7 @@ def to_world(file: WorldFile, path: str | Path, options: Options = Options()) ->
 def read(source: Source, options: Options = Options()) -> World:
     """Read a world file and what it includes; see `to_world`."""
     try:
-        file = stageworld.parse(
-            source.text, source.path or source.name, lambda path: _may_read(source, path), options.budget
-        )
-        _check_bitmaps(source, file)
+        file = stageworld.parse(source.text, source.path or source.name, _allowed(source), options.budget)
     except BudgetError as error:
         raise _as_world_error(error) from None
     except ModelFileError as error:
@@ -384,21 +384,12 @@ def _as_world_error(error: BudgetError) -> BudgetError:
     return WorldBudgetError(error.reason, error.path, error.line, limit=error.limit, found=error.found)
 
 
-def _may_read(source: Source, path: Path) -> bool:
-    """Whether a file may refer to another one: an uploaded file only to files of the same upload."""
+def _allowed(source: Source) -> Callable[[Path], bool]:
+    """Which files a file may refer to: an uploaded file only to files of the same upload."""
+    root = source.root
     if source.path is None:
-        return False
-    return source.root is None or path.resolve().is_relative_to(source.root)
-
-
-def _check_bitmaps(source: Source, file: WorldFile) -> None:
-    todo = [*file.definitions.values(), *file.entities]
-    while todo:
-        entity = todo.pop()
-        todo += entity.children
-        prop = entity.properties.get("bitmap")
-        if prop is not None and not _may_read(source, Path(prop.path).parent / prop.string()):
-            raise prop.fail("a picture that comes with this file (in one .zip, or load the file by name)")
+        return lambda _path: False
+    return stageworld.any_file if root is None else lambda path: path.resolve().is_relative_to(root)
 
 
 __all__ = ["SUFFIXES", "read", "to_world"]

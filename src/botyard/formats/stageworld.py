@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Final, NamedTuple
 
 from botyard.errors import ModelFileError
@@ -41,11 +41,24 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property: its values (one, or those of a tuple) and where it stands."""
+    """A property: its values (one, or the numbers and texts of a tuple) and where it stands.
+
+    Like Stage, readers look at the values that they need: a tuple may hold more.
+
+    Attributes
+    ----------
+    values : tuple of float or str
+        In their order.
+    path, line : str, int
+        The file that holds it.
+    folder : str
+        Folder of the world file that includes this one: files that a world names are relative to it.
+    """
 
     values: tuple[Value, ...]
     path: str
     line: int
+    folder: str = ""
 
     def fail(self, expected: str) -> ModelFileError:
         """An error about this value."""
@@ -53,28 +66,29 @@ class Property:
         return ModelFileError(f"expected {expected}, found {found}", self.path, self.line)
 
     def numbers(self, n: int | None = None) -> tuple[float, ...]:
-        """All values as numbers; with `n`, exactly so many.
+        """All values as numbers; with `n`, the first `n` of them.
 
         Raises
         ------
         ModelFileError
-            They are not.
+            They are not numbers, or there are fewer.
         """
-        if any(isinstance(v, str) for v in self.values) or (n is not None and len(self.values) != n):
+        values = self.values[:n]
+        if any(isinstance(v, str) for v in values) or (n is not None and len(values) < n):
             raise self.fail("numbers" if n is None else f"{n} number{'s' if n > 1 else ''}")
-        found = tuple(float(v) for v in self.values)
+        found = tuple(float(v) for v in values)
         if not all(map(math.isfinite, found)):
             raise self.fail("finite numbers")
         return found
 
     def number(self) -> float:
-        """The one value as a number."""
+        """The first value as a number."""
         return self.numbers(1)[0]
 
     def string(self) -> str:
-        """The one value as a text."""
-        if len(self.values) != 1:
-            raise self.fail("one text")
+        """The first value as a text."""
+        if not self.values:
+            raise self.fail("a text")
         return str(self.values[0])
 
 
@@ -101,6 +115,11 @@ class Entity:
     children: list[Entity] = field(default_factory=list)
 
 
+def any_file(_path: Path) -> bool:
+    """Allow a world to name every file."""
+    return True
+
+
 @dataclass(slots=True)
 class WorldFile:
     """A parsed world file.
@@ -118,7 +137,7 @@ class WorldFile:
     meter : Meter
         Counts what is read, of all files together.
     allowed : callable
-        Whether a file may be included.
+        Whether the world may include a file, or use it as a picture.
     """
 
     properties: dict[str, Property] = field(default_factory=dict)
@@ -126,7 +145,37 @@ class WorldFile:
     entities: list[Entity] = field(default_factory=list)
     shadowed: list[tuple[str, str, int]] = field(default_factory=list)
     meter: Meter = field(default_factory=lambda: Meter(Budget(), "world", ModelFileError))
-    allowed: Callable[[Path], bool] = lambda _path: True
+    allowed: Callable[[Path], bool] = any_file
+
+
+def find_file(name: str, folder: Path, path: Path, allowed: Callable[[Path], bool] = any_file) -> Path | None:
+    """The file that a world names: an include or a picture.
+
+    A name is relative to the folder of the world, as in Stage, also in a file that the world includes. After that this looks
+    beside the file `path` that holds the name, then for the bare name in the folders of ``STAGEPATH``, where Stage finds what
+    was written on another computer.
+
+    Parameters
+    ----------
+    name : str
+        As written.
+    folder : Path
+        Folder of the world file that was asked for.
+    path : Path
+        The file that holds the name.
+    allowed : callable
+        Whether a file may be read.
+    """
+    tried = [folder / name, path.parent / name]
+    for other in filter(None, os.environ.get("STAGEPATH", "").split(os.pathsep)):
+        tried += [Path(other) / name, Path(other) / PureWindowsPath(name).name]
+    for found in tried:
+        try:
+            if allowed(found) and found.is_file():
+                return found
+        except (OSError, ValueError):  # the name is too long, or has a null character
+            continue
+    return None
 
 
 def tokens(text: str, path: str) -> Iterator[Token]:
@@ -159,6 +208,7 @@ class _Parser:
         self._tokens = tokens(text, str(path))
         self._world = world
         self._around = around
+        self._folder = (around[0] if around else path).parent
         self._line = 1
         self._count = 0
         self._next: Token | None = next(self._tokens, None)
@@ -200,23 +250,15 @@ class _Parser:
 
     def _include(self, name: Token) -> None:
         self._world.meter.add("files", 1, name.line, str(self._path))
-        folders = [self._path.parent, *(Path(p) for p in os.environ.get("STAGEPATH", "").split(os.pathsep) if p)]
-        for folder in folders:
-            path = folder / name.text
-            try:
-                found = self._world.allowed(path) and path.is_file()
-            except (OSError, ValueError):  # the name is too long, or has a null character
-                found = False
-            if not found:
-                continue
-            if any(path.samefile(other) for other in self._around):
-                raise ModelFileError(
-                    f'include "{shown(name.text)}": files include each other in a circle', self._path, name.line
-                )
-            self._world.meter.check("nesting", len(self._around) + 1, name.line, str(self._path))
-            _read_into(path, self._world, self._around)
-            return
-        raise ModelFileError(f'include "{shown(name.text)}": no such file', self._path, name.line)
+        path = find_file(name.text, self._folder, self._path, self._world.allowed)
+        if path is None:
+            raise ModelFileError(f'include "{shown(name.text)}": no such file', self._path, name.line)
+        if any(path.samefile(other) for other in self._around):
+            raise ModelFileError(
+                f'include "{shown(name.text)}": files include each other in a circle', self._path, name.line
+            )
+        self._world.meter.check("nesting", len(self._around) + 1, name.line, str(self._path))
+        _read_into(path, self._world, self._around)
 
     def _define(self) -> None:
         name = self._take("word", "the name of the definition")
@@ -247,13 +289,13 @@ class _Parser:
             raise self._fail(f"the value of {shown(name.text)}", token)
         self._advance(token)
         if token.kind != "[":
-            return Property((_plain(token),), str(self._path), token.line)
+            return Property((_plain(token),), str(self._path), token.line, str(self._folder))
         values: list[Value] = []
         while (item := self._peek()) is not None and item.kind in ("number", "string"):
             values.append(_plain(item))
             self._advance(item)
         self._take("]", f'numbers, texts, or "]" of {shown(name.text)}')
-        return Property(tuple(values), str(self._path), token.line)
+        return Property(tuple(values), str(self._path), token.line, str(self._folder))
 
 
 def _plain(token: Token) -> Value:
@@ -281,10 +323,10 @@ def read(path: str | Path, budget: Budget = Budget()) -> WorldFile:
 def parse(
     text: str,
     path: str | Path = "world",
-    allowed: Callable[[Path], bool] = lambda _path: True,
+    allowed: Callable[[Path], bool] = any_file,
     budget: Budget = Budget(),
 ) -> WorldFile:
-    """Read a world file from a text; `path` is for messages and for relative includes, which must be `allowed`.
+    """Read a world file from a text; `path` is for messages and for the files that it names, which must be `allowed`.
 
     Raises
     ------
@@ -297,4 +339,4 @@ def parse(
     return world
 
 
-__all__ = ["Entity", "Property", "WorldFile", "parse", "read", "tokens"]
+__all__ = ["Entity", "Property", "WorldFile", "any_file", "find_file", "parse", "read", "tokens"]
