@@ -119,6 +119,11 @@ SEED ?= 1
 mutants: $(VENV)/.all
 	$(BIN)/python -m tools.mutants --count $(MUTANTS) --seed $(SEED) $(ARGS)
 
+# the same for each row of the feature table: do the tests that it names notice? make mutants-of-rows ARGS="MOT-002 --each 5"
+.PHONY: mutants-of-rows
+mutants-of-rows: $(VENV)/.all
+	$(BIN)/python -m tools.mutants.rows $(ARGS)
+
 # the same results on another processor, emulated (Debian, root): kernels compiled for aarch64, on the scenes of the digests
 test-aarch64: $(VENV)/.all
 	tools/aarch64.sh $(BIN)/python

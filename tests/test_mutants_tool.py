@@ -109,6 +109,22 @@ def test_quick_tests_and_those_of_the_layer_come_first_and_only_so_many() -> Non
     )
 
 
+def test_errors_of_a_row_are_made_where_no_other_row_looks() -> None:
+    from tools.mutants.rows import draw, lines_of, tests_of
+
+    record = Record(
+        {"t.py::a[1]": 1.0, "t.py::a[2]": 1.0, "t.py::b": 1.0},
+        {"a.py": {9: {"t.py::a[1]", "t.py::b"}, 15: {"t.py::a[2]"}}},
+    )
+    row_tests = {"ONE-001": tests_of(["t.py::a"], record), "TWO-001": tests_of(["t.py::b"], record)}
+    assert row_tests["ONE-001"] == {"t.py::a[1]", "t.py::a[2]"}
+    lines = lines_of(row_tests, record)
+    assert lines == {"ONE-001": {("a.py", 9): 2, ("a.py", 15): 1}, "TWO-001": {("a.py", 9): 2}}
+    pool = {("a.py", line): [(c, SOURCE) for c in changes("a.py", SOURCE) if c.line == line] for line in (9, 15)}
+    assert [c.line for c, _ in draw(lines["ONE-001"], pool, 3, "1")] == [15, 9], "one for each statement, its own first"
+    assert [c.line for c, _ in draw(lines["ONE-001"], pool, 1, "2")] == [15]
+
+
 def test_the_interval_is_wilsons() -> None:
     from tools.mutants.__main__ import interval
 
