@@ -7,11 +7,14 @@ Words in the name of a layer (SVG: a group's label or id) set the visibility of 
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from botyard.elementary import acos
 from botyard.errors import MapError
@@ -31,6 +34,8 @@ SITE_GRID: Final = 1000.0
 """Drawings that are far from their origin are moved by multiples of this, m: the last digits of coordinates stay."""
 FloatPair = tuple[float, float]
 Line = list[FloatPair]
+Area = Sequence[Line]
+F8 = NDArray[np.float64]
 _WORD = re.compile(r"[a-z]+")
 
 
@@ -48,6 +53,100 @@ def chords(length: float, turn: float) -> int:
     radius = length / max(turn, 1e-9)
     step = 2.0 * acos(max(0.0, 1.0 - MAX_SAGITTA / max(radius, MAX_SAGITTA)))
     return max(1, min(MAX_CHORDS, math.ceil(turn / max(step, 1e-3))))
+
+
+def clipped(lines: Iterable[Line], areas: Sequence[Area], meter: Meter, *, outside: bool = False) -> list[Line]:
+    """The pieces of lines inside of one of several areas; what runs along a border is inside.
+
+    Parameters
+    ----------
+    lines : iterable of lines
+        Corners of each.
+    areas : sequence of areas
+        Each one or more outlines, closed; inside is what they wind around (the nonzero rule).
+    meter : Meter
+        Counts the work.
+    outside : bool
+        Keep what is outside of all areas instead.
+    """
+    borders = [_edges(outlines) for outlines in areas]
+    pieces: list[Line] = []
+    for line in lines:
+        meter.add("entities", 1 + len(line) * sum(map(len, borders)) // _EDGES_PER_ENTITY)
+        piece: Line = []
+        for start, end in itertools.pairwise(line):
+            for a, b in _spans(np.array(start), np.array(end), borders, outside):
+                if not piece or piece[-1] != a:
+                    if len(piece) > 1:
+                        pieces.append(piece)
+                    piece = [a]
+                piece.append(b)
+        if len(piece) > 1:
+            pieces.append(piece)
+    return pieces
+
+
+_EDGES_PER_ENTITY: Final = 100
+"""Edges of a border that one side of a line is compared with in about the time of an entity."""
+_ON_BORDER: Final = 1e-9
+"""What is nearer to a border than this share of its size is on it: numbers are rounded."""
+
+
+def _edges(outlines: Sequence[Line]) -> F8:
+    """Edges of closed outlines, (n, 4)."""
+    rings = [np.asarray(o, np.float64).reshape(-1, 2) for o in outlines if len(o) > 1]
+    return np.concatenate([np.concatenate([r, np.roll(r, -1, axis=0)], axis=1) for r in rings] or [np.zeros((0, 4))])
+
+
+def _spans(start: F8, end: F8, borders: Sequence[F8], outside: bool) -> list[tuple[FloatPair, FloatPair]]:
+    """The pieces of a side of a line that are kept."""
+    cuts = np.unique(np.concatenate([[0.0, 1.0], *(_crossings(start, end, e) for e in borders)]))
+    # two edges that meet are crossed twice in one place
+    cuts = cuts[np.concatenate([[True], np.diff(cuts) > _ON_BORDER])]
+    kept: list[tuple[float, float]] = []
+    for a, b in itertools.pairwise(cuts.tolist()):
+        middle = start + (a + b) / 2.0 * (end - start)
+        if any(_is_inside(middle, edges) for edges in borders) != outside:
+            if kept and kept[-1][1] == a:
+                a = kept.pop()[0]
+            kept.append((a, b))
+
+    def at(share: float) -> FloatPair:
+        x, y = start if share == 0.0 else end if share == 1.0 else start + share * (end - start)
+        return float(x), float(y)
+
+    return [(at(a), at(b)) for a, b in kept]
+
+
+def _crossings(start: F8, end: F8, edges: F8) -> F8:
+    """Shares of the distance from `start` to `end` where edges are crossed or, if they are parallel, start and end."""
+    d, e, to = end - start, edges[:, 2:] - edges[:, :2], edges[:, :2] - start
+    turn = d[0] * e[:, 1] - d[1] * e[:, 0]
+    length = float(d @ d)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (to[:, 0] * e[:, 1] - to[:, 1] * e[:, 0]) / turn
+        along = (to[:, 0] * d[1] - to[:, 1] * d[0]) / turn
+        ends = np.concatenate([to @ d, (edges[:, 2:] - start) @ d]) / length
+    crossed = share[(along >= -_ON_BORDER) & (along <= 1.0 + _ON_BORDER)]
+    parallel = np.tile(np.abs(turn) <= _ON_BORDER * np.sqrt(length * (e * e).sum(axis=1)), 2)
+    found = np.concatenate([crossed, ends[parallel]])
+    return found[(found > _ON_BORDER) & (found < 1.0 - _ON_BORDER)]
+
+
+def _is_inside(point: F8, edges: F8) -> bool:
+    """Whether edges wind around a point, or it lies on one of them."""
+    if not len(edges):
+        return False
+    (x0, y0, x1, y1), (x, y) = edges.T, point
+    side = (x1 - x0) * (y - y0) - (x - x0) * (y1 - y0)
+    if int(((y0 <= y) & (y1 > y) & (side > 0.0)).sum()) != int(((y0 > y) & (y1 <= y) & (side < 0.0)).sum()):
+        return True
+    d = edges[:, 2:] - edges[:, :2]
+    square = (d * d).sum(axis=1)
+    share = np.clip(((point - edges[:, :2]) * d).sum(axis=1) / np.maximum(square, 1e-300), 0.0, 1.0)
+    away = point - edges[:, :2] - share[:, None] * d
+    near = _ON_BORDER * (float(np.ptp(edges.reshape(-1, 2), axis=0).max()) + float(np.abs(point).max()))
+    return bool(((away * away).sum(axis=1) <= near * near).any())
 
 
 def site_of(low: FloatPair, high: FloatPair, source: Source, options: Options) -> FloatPair:
@@ -123,4 +222,15 @@ def missing(source: Source) -> MapError:
     return MapError(lacking("a drawing", "drawings"), source.name)
 
 
-__all__ = ["DEFAULT_UNIT", "MAX_SAGITTA", "Line", "chords", "layer_returns", "missing", "site_of", "to_world"]
+__all__ = [
+    "DEFAULT_UNIT",
+    "MAX_SAGITTA",
+    "Area",
+    "Line",
+    "chords",
+    "clipped",
+    "layer_returns",
+    "missing",
+    "site_of",
+    "to_world",
+]

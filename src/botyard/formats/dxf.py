@@ -8,14 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from botyard.errors import FormatError, MapError
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
-from botyard.formats.drawing import DEFAULT_UNIT, MAX_SAGITTA, Line, missing, to_world
+from botyard.formats.drawing import (
+    DEFAULT_UNIT,
+    MAX_SAGITTA,
+    Area,
+    FloatPair,
+    Line,
+    chords,
+    clipped,
+    layer_returns,
+    missing,
+    to_world,
+)
 from botyard.model.world import World
 from botyard.names import shown
 
@@ -26,8 +38,17 @@ _SKIPPED: Final = frozenset(
     }
 )  # fmt: skip
 """Entities that annotate the drawing and are no geometry of it."""
-_BINARY: Final = b"AutoCAD Binary DXF"
+_BINARY: Final = b"AutoCAD Binary DXF\r\n\x1a\0"
+"""First bytes of a binary file (DXF reference, "Binary DXF Files")."""
 _END: Final = b"EOF"
+_ZERO: Final = "0"
+"""The layer that takes the layer of the INSERT in blocks."""
+_DIGITS: Final = 6
+"""Digits after the point of corners that are compared: neighbouring faces compute the same corner with different rounding."""
+_PIECES: Final = 4
+"""Pieces of a spline between two knots, at least."""
+MAX_LISTED: Final = 10
+"""Kinds of entities that a message lists."""
 MAX_DEGREE: Final = 25
 """Highest degree of splines: the time to evaluate one grows with its square; drawing programs use up to 11."""
 MAX_FIT_POINTS: Final = 1000
@@ -44,6 +65,11 @@ _PARTS: Final = {
 """Attributes of the library's entities whose length the file controls, and the cost of copying one element, in entities."""
 
 
+Edge = tuple[FloatPair, FloatPair]
+Face = tuple[Line, list[bool]]
+"""Corners, and which of the edges from each to the next show."""
+
+
 def read(source: Source, options: Options) -> World:
     """A DXF drawing as a world of walls, in the units that its header names.
 
@@ -53,7 +79,7 @@ def read(source: Source, options: Options) -> World:
         It is not DXF, cut off, too large, has no line in it, or the extra is not installed.
     """
     try:
-        from ezdxf import recover, units
+        from ezdxf import units
         from ezdxf.enums import InsertUnits
     except ImportError:
         raise missing(source) from None
@@ -63,18 +89,18 @@ def read(source: Source, options: Options) -> World:
     tags = len(source.data) // 6 if source.data.startswith(_BINARY) else source.data.count(b"\n") // 2
     meter.check("entities", tags // 2)
     try:
-        document, _ = recover.read(io.BytesIO(source.data))
+        document = _document(source.data)
         named = document.units
         known = not options.resolution and bool(named) and named != InsertUnits.Unitless
         size = float(units.conversion_factor(InsertUnits(named), InsertUnits.Meters)) if known else 0.0
-        hidden = {layer.dxf.name for layer in document.layers if layer.is_off() or layer.is_frozen()}
         _drop_skipped(document)
         _count_blocks(document, meter)
         if not known:
             size = options.scale(DEFAULT_UNIT, source.name, "a unit of the drawing")
         layers: dict[str, list[Line]] = {}
-        for layer, points in _lines(document.modelspace(), hidden, size, meter):
-            layers.setdefault(layer, []).append(points)
+        reader = _Reader(document, size, meter)
+        for layer, lines in reader.lines(document.modelspace()):
+            layers.setdefault(layer, []).extend(lines)
     except FormatError:
         raise
     except (
@@ -82,7 +108,24 @@ def read(source: Source, options: Options) -> World:
     ) as error:  # the library raises all kinds of exceptions for damaged files, AssertionError among them
         reason = shown(error, 200) if str(error) else type(error).__name__
         raise MapError(f"not a DXF drawing that can be read: {reason}", source.name) from None
+    if reader.left_out:
+        kinds = ", ".join(f"{n} {shown(kind, 40)}" for kind, n in sorted(reader.left_out.items())[:MAX_LISTED])
+        options.warn(f"{source.name}: left out, for no lines are made of them: {kinds}")
     return to_world(layers, source, size, options, meter)
+
+
+def _document(data: bytes) -> Any:
+    """The library's document of a file, text or binary."""
+    from ezdxf import recover
+    from ezdxf.document import Drawing
+    from ezdxf.lldxf.tagger import binary_tags_loader
+
+    if data.startswith(_BINARY):
+        document = Drawing.load(binary_tags_loader(data))
+        document.audit()
+        return document
+    document, _ = recover.read(io.BytesIO(data))
+    return document
 
 
 def _check_end(data: bytes, name: str) -> None:
@@ -161,31 +204,234 @@ def _count_blocks(document: Any, meter: Meter) -> None:
             meter.check("entities", things)
 
 
-def _lines(entities: Iterable[Any], hidden: set[str], size: float, meter: Meter) -> Iterator[tuple[str, Line]]:
-    """The layer and the corners of each line of the drawing, in its units."""
-    from ezdxf.disassemble import make_primitive
+class _Clip(NamedTuple):
+    """The border that XCLIP cuts an inserted block at."""
 
-    for entity in _parts(entities, meter):
-        if entity.dxf.layer in hidden or not _is_usable(entity, size, meter):
-            continue
-        shape = make_primitive(entity, MAX_SAGITTA / size)
-        curve = (
-            entity.dxftype() in _CURVES
-        )  # checked by `_is_usable`; computing its path would flatten it a second time
-        if not curve and (
-            shape.is_empty or (shape.path is not None and not _is_near(shape.path.control_vertices(), size, meter))
+    area: Area
+    outside: bool
+
+
+class _Part(NamedTuple):
+    """A simple entity of the drawing, and what the blocks say that it is inserted with."""
+
+    entity: Any
+    layer: str
+    clips: tuple[_Clip, ...]
+
+
+class _Reader:
+    """Makes lines of the entities of a drawing.
+
+    Parameters
+    ----------
+    document : ezdxf Drawing
+        Its layers say what is off or frozen.
+    size : float
+        A unit of the drawing, m.
+    meter : Meter
+        Limits.
+
+    Attributes
+    ----------
+    left_out : dict of str to int
+        Kinds of entities of which no lines can be made, and how many there are.
+    """
+
+    def __init__(self, document: Any, size: float, meter: Meter) -> None:
+        self._size = size
+        self._meter = meter
+        # names of layers are the same in capital and small letters
+        self._key = document.layers.key
+        self._frozen = {self._key(layer.dxf.name) for layer in document.layers if layer.is_frozen()}
+        self._off = {self._key(layer.dxf.name) for layer in document.layers if layer.is_off()}
+        self.left_out: dict[str, int] = {}
+
+    def lines(self, entities: Iterable[Any]) -> Iterator[tuple[str, list[Line]]]:
+        """The layer and the lines of each simple entity, in the drawing's units."""
+        for part in self._parts(entities):
+            lines = self._lines_of(part.entity)
+            for clip in part.clips:
+                lines = clipped(lines, [clip.area], self._meter, outside=clip.outside)
+            if lines:
+                yield part.layer, lines
+
+    def _parts(self, entities: Iterable[Any]) -> Iterator[_Part]:
+        """Simple entities: blocks, multiple lines and other compound entities are expanded.
+
+        What a block has on layer 0 is on the layer of its INSERT. An INSERT on a frozen layer is not there with all that is in it; on a
+        layer that is off only what has that layer is not there.
+        """
+        from ezdxf.protocols import SupportsVirtualEntities
+
+        stack: list[tuple[Iterator[Any], str, tuple[_Clip, ...]]] = [(iter(entities), _ZERO, ())]
+        while stack:
+            members, outer, clips = stack[-1]
+            entity = next(members, None)
+            if entity is None:
+                stack.pop()
+                continue
+            kind, dxf = entity.dxftype(), entity.dxf
+            if kind in _SKIPPED or (dxf.is_supported("invisible") and dxf.invisible):
+                continue
+            self._meter.add("entities", 1 if len(stack) == 1 else COPY_COST + _parts_of(entity))
+            own = dxf.layer if dxf.is_supported("layer") else _ZERO
+            layer = outer if self._key(own) == _ZERO else own
+            if kind == "INSERT":
+                if self._key(layer) in self._frozen or layer_returns(layer) is None:
+                    continue
+                if entity.mcount > 1:
+                    stack.append((iter(entity.multi_insert()), outer, clips))
+                    continue
+                clips = (*clips, *_clips_of(entity))
+            if isinstance(entity, SupportsVirtualEntities):
+                self._meter.add("references", 1)
+                stack.append((iter(entity.__virtual_entities__()), layer, clips))
+                self._meter.check("nesting", len(stack))
+            elif self._key(layer) not in self._frozen | self._off:
+                yield _Part(entity, layer, clips)
+
+    def _lines_of(self, entity: Any) -> list[Line]:
+        """The lines of a simple entity."""
+        from ezdxf.disassemble import make_primitive
+
+        kind = entity.dxftype()
+        if kind in ("3DFACE", "MESH") or (kind in ("LWPOLYLINE", "POLYLINE") and _has_faces(entity)):
+            return self._outlines(entity)
+        if not _is_usable(entity, self._size, self._meter):
+            return []
+        shape = make_primitive(entity, MAX_SAGITTA / self._size)
+        curve = kind in _CURVES
+        # curves were checked by `_is_usable`; computing their paths would flatten them a second time
+        if not curve and shape.is_empty:
+            self.left_out[kind] = self.left_out.get(kind, 0) + 1
+            return []
+        if (
+            not curve
+            and shape.path is not None
+            and not _is_near(shape.path.control_vertices(), self._size, self._meter)
         ):
-            continue
+            return []
         work = _work(entity) if curve else 0
-        points: list[tuple[float, float]] = []
-        for v in shape.vertices():  # of curves they are made one by one
+        points: Line = []
+        distance = MAX_SAGITTA / self._size
+        # of curves they are made one by one
+        for v in _spline_points(entity, distance) if kind in ("SPLINE", "HELIX") else shape.vertices():
             if points:
-                meter.add("vertices", 2)
+                self._meter.add("vertices", 2)
             if work:
-                meter.add("entities", work)
+                self._meter.add("entities", work)
             points.append((v.x, v.y))
-        if len(points) > 1:
-            yield entity.dxf.layer, points
+        return [points] if len(points) > 1 else []
+
+    def _outlines(self, entity: Any) -> list[Line]:
+        """The edges of an entity of faces, seen from above, each once; edges between two faces of a band are inside of it."""
+        polyline = entity.dxftype() in ("LWPOLYLINE", "POLYLINE")
+        band = polyline and bool(getattr(entity, "is_2d_polyline", True))
+        faces: dict[Edge, int] = {}
+        seen: set[Edge] = set()
+        for corners, visible in self._band(entity) if band else _faces(entity):
+            self._meter.add("entities", 2 * len(corners))
+            rounded = [(round(x, _DIGITS), round(y, _DIGITS)) for x, y in corners]
+            edges = [(a, b) if a < b else (b, a) for a, b in itertools.pairwise([*rounded, *rounded[:1]])]
+            seen.update(edge for edge, shows in zip(edges, visible, strict=False) if shows)
+            for edge in set(edges):
+                faces[edge] = faces.get(edge, 0) + 1
+        lines = [[a, b] for (a, b), n in faces.items() if a != b and (a, b) in seen and not (band and n == 2)]
+        self._meter.add("vertices", 2 * len(lines))
+        if not all(math.isfinite(v) for line in lines for corner in line for v in corner):
+            return []
+        return lines
+
+    def _band(self, entity: Any) -> Iterator[Face]:
+        """The faces of a polyline with a width."""
+        from ezdxf.render.trace import TraceBuilder
+
+        if entity.dxftype() == "LWPOLYLINE":
+            corners = [(x, y, bulge) for x, y, _, _, bulge in entity.lwpoints]
+            elevation = entity.dxf.elevation
+        else:
+            corners = [(v.dxf.location.x, v.dxf.location.y, v.dxf.bulge) for v in entity.vertices]
+            elevation = entity.dxf.elevation.z
+        radius = 0.0
+        for (x0, y0, bulge), (x1, y1, _) in itertools.pairwise([*corners, *corners[:1]]):
+            if bulge:
+                radius = max(radius, math.hypot(x1 - x0, y1 - y0) * (1.0 + bulge * bulge) / (4.0 * abs(bulge)))
+        if not math.isfinite(radius):
+            return
+        segments = chords(radius * self._size * math.tau, math.tau)
+        self._meter.add("entities", sum(segments if bulge else 4 for _, _, bulge in corners))
+        for face in TraceBuilder.from_polyline(entity, segments=segments).faces_wcs(entity.ocs(), elevation):
+            yield [(v.x, v.y) for v in face], [True] * len(face)
+
+
+def _clips_of(insert: Any) -> list[_Clip]:
+    """The border of a block that XCLIP has cut, as (at most) one of its clips."""
+    from ezdxf.xclip import XClip
+
+    clip = XClip(insert)
+    if not (clip.has_clipping_path and clip.is_clipping_enabled):
+        return []
+    path = clip.get_wcs_clipping_path()
+    border = [(float(v.x), float(v.y)) for v in path.inner_polygon()]
+    return [_Clip([border], path.is_inverted_clip)] if len(border) > 2 else []
+
+
+def _has_faces(polyline: Any) -> bool:
+    """Whether a polyline is a mesh, or a band with a width."""
+    if polyline.dxftype() == "LWPOLYLINE" or polyline.is_2d_polyline:
+        return bool(polyline.has_width)
+    return not polyline.is_3d_polyline
+
+
+def _faces(entity: Any) -> Iterator[Face]:
+    """The faces of a mesh or a 3DFACE, and which of their edges show."""
+    from ezdxf.render.mesh import MeshBuilder
+
+    if entity.dxftype() == "3DFACE":
+        corners = entity.wcs_vertices()
+        # of a triangle the third corner stands there twice, and the edge between the two is none
+        shows = list(entity.get_edges_visibility())
+        yield [(v.x, v.y) for v in corners], shows if len(corners) == 4 else [*shows[:2], shows[3]]
+    elif entity.dxftype() == "POLYLINE" and entity.is_poly_face_mesh:
+        for face in entity.indexed_faces()[1]:
+            yield (
+                [(v.dxf.location.x, v.dxf.location.y) for v in face],
+                list(map(face.is_edge_visible, range(len(face)))),
+            )
+    else:
+        mesh = MeshBuilder.from_mesh(entity) if entity.dxftype() == "MESH" else MeshBuilder.from_polyface(entity)
+        for points in mesh.faces_as_vertices():
+            yield [(v.x, v.y) for v in points], [True] * len(points)
+
+
+def _spline_points(spline: Any, distance: float) -> Iterator[Any]:
+    """Points of a spline, nowhere farther than `distance` from the chords between them.
+
+    Of knots t₀ … tₘ it is the part from t_p to t_{m−p}, p being its degree (L. Piegl, W. Tiller, "The NURBS Book", 1997, chapter 2). The
+    library takes all of them, which is the same only if the first and the last p + 1 are equal: not so for closed splines.
+    """
+    from ezdxf.math import distance_point_line_3d
+
+    tool = spline.construction_tool()
+    knots = tool.knots()
+    low, high = knots[tool.degree], knots[tool.count]
+    at = tool.evaluator.point
+    start = at(low)
+    yield start
+    for t0, t1 in itertools.pairwise(sorted({low, high, *(t for t in knots if low < t < high)})):
+        ends = [t0 + (t1 - t0) * k / _PIECES for k in range(1, _PIECES)]
+        pending = [(t, at(t)) for t in (t1, *reversed(ends))]
+        t = t0
+        while pending:
+            after, end = pending[-1]
+            middle = (t + after) / 2.0
+            point = at(middle)
+            if t < middle < after and not end.isclose(start) and distance_point_line_3d(point, start, end) >= distance:
+                pending.append((middle, point))
+                continue
+            pending.pop()
+            yield end
+            t, start = after, end
 
 
 def _work(entity: Any) -> int:
@@ -194,32 +440,8 @@ def _work(entity: Any) -> int:
     return 1 + int(entity.dxf.degree) if kind in ("SPLINE", "HELIX") else 2 if kind == "ELLIPSE" else 1
 
 
-def _parts(entities: Iterable[Any], meter: Meter) -> Iterator[Any]:
-    """Simple entities: blocks, multiple lines and other compound entities are expanded."""
-    from ezdxf.protocols import SupportsVirtualEntities
-
-    stack = [iter(entities)]
-    while stack:
-        entity = next(stack[-1], None)
-        if entity is None:
-            stack.pop()
-            continue
-        kind = entity.dxftype()
-        if kind in _SKIPPED:
-            continue
-        meter.add("entities", 1 if len(stack) == 1 else COPY_COST + _parts_of(entity))
-        if kind == "INSERT" and entity.mcount > 1:
-            stack.append(iter(entity.multi_insert()))
-        elif isinstance(entity, SupportsVirtualEntities):
-            meter.add("references", 1)
-            stack.append(iter(entity.__virtual_entities__()))
-            meter.check("nesting", len(stack))
-        else:
-            yield entity
-
-
 def _is_usable(entity: Any, size: float, meter: Meter) -> bool:
-    """Whether a curve can be approximated by chords: it is finite, within the allowed extent, and not too complex.
+    """Whether a curve can be approximated by chords: it is finite, not too large, and not too complex.
 
     Raises
     ------
@@ -228,9 +450,9 @@ def _is_usable(entity: Any, size: float, meter: Meter) -> bool:
     """
     kind, dxf = entity.dxftype(), entity.dxf
     if kind in ("CIRCLE", "ARC"):
-        far = abs(dxf.radius) + abs(dxf.center.x) + abs(dxf.center.y)
+        reach, others = abs(dxf.radius), dxf.center.x + dxf.center.y
     elif kind == "ELLIPSE":
-        far = dxf.major_axis.magnitude * max(1.0, abs(dxf.ratio)) + abs(dxf.center.x) + abs(dxf.center.y)
+        reach, others = dxf.major_axis.magnitude * max(1.0, abs(dxf.ratio)), dxf.center.x + dxf.center.y
     elif kind in ("SPLINE", "HELIX"):
         if not 1 <= dxf.degree <= MAX_DEGREE:
             raise MapError(f"a spline of degree {dxf.degree}: expected 1 … {MAX_DEGREE}", meter.path)
@@ -239,28 +461,31 @@ def _is_usable(entity: Any, size: float, meter: Meter) -> bool:
                 f"a spline of {len(entity.fit_points)} fit points: expected at most {MAX_FIT_POINTS}", meter.path
             )
         meter.add("entities", len(entity.fit_points) * len(entity.fit_points) // FIT_CELLS_PER_ENTITY)
-        far = (
-            sum(map(abs, (*map(float, entity.knots), *map(float, entity.weights)))) * 0.0
-        )  # NaN if one is NaN or infinite
+        # NaN if one is NaN or infinite
+        others = sum(abs(float(v)) * 0.0 for v in (*entity.knots, *entity.weights))
+        reach = 0.0
         for points in (entity.control_points, entity.fit_points):
-            far += max((abs(float(v)) for p in points for v in tuple(p)[:2]), default=0.0)
+            for axis in range(2):
+                values = [float(p[axis]) for p in points]
+                reach = max(reach, max(values, default=0.0) - min(values, default=0.0))
+                others += sum(v * 0.0 for v in values)
     else:
         return True
-    if not math.isfinite(far):
+    if not math.isfinite(reach + others):
         return False
-    meter.check("extent", far * size)
+    meter.check("extent", reach * size)
     return True
 
 
 def _is_near(corners: Iterable[Any], size: float, meter: Meter) -> bool:
-    """Whether points are finite; a budget error if one is beyond the allowed extent."""
-    far = 0.0
+    """Whether points are finite; a budget error if they are too far from each other."""
+    x0 = y0 = math.inf
+    x1 = y1 = -math.inf
     for corner in corners:
-        x, y = abs(corner.x), abs(corner.y)
-        if not x + y < math.inf:
+        if not math.isfinite(corner.x + corner.y):
             return False
-        far = max(far, x, y)
-    meter.check("extent", far * size)
+        x0, x1, y0, y1 = min(x0, corner.x), max(x1, corner.x), min(y0, corner.y), max(y1, corner.y)
+    meter.check("extent", max(x1 - x0, y1 - y0, 0.0) * size)
     return True
 
 
