@@ -32,6 +32,8 @@ MAX_SAGITTA: Final = 0.005
 MAX_CHORDS: Final = 400
 SITE_GRID: Final = 1000.0
 """Drawings that are far from their origin are moved by multiples of this, m: the last digits of coordinates stay."""
+GRID_REACH: Final = 1e8
+"""Coordinates of a country's grid are not greater, m: with the number of a zone in front they are up to 6·10⁷."""
 FloatPair = tuple[float, float]
 Line = list[FloatPair]
 Area = Sequence[Line]
@@ -161,7 +163,7 @@ def site_of(low: FloatPair, high: FloatPair, source: Source, options: Options) -
     """
     most = options.budget.extent
     across, far = max(high[0] - low[0], high[1] - low[1]), max(map(abs, (*low, *high)))
-    if not across <= most or far <= most:
+    if not across <= most or far <= most or far > GRID_REACH:
         return 0.0, 0.0
     x, y = (math.floor(v / SITE_GRID) * SITE_GRID for v in low)
     options.warn(f"{source.name}: {far:.0f} m from its origin: moved by ({-x:.0f}, {-y:.0f}) m")
