@@ -12,6 +12,8 @@ from botyard.formats.adf import parse_adf, read_adf
 from botyard.formats.base import Options, Source
 from botyard.model.dynamics import Gains
 from botyard.model.objects import HIGH, Described, Offer
+from botyard.model.scene import Scene
+from botyard.sim.simulation import Simulation
 
 FILE = Path(__file__).parents[1] / "data" / "ambf.yaml"
 
@@ -160,10 +162,10 @@ def test_joints() -> None:
     d, notes = parse(base + "type: spherical}")
     assert notes == ["x.yaml: JOINT j: joints of type spherical are not in a plane: taken as fixed"]
     assert not d.joints[0].unlimited
-    with pytest.raises(FormatError, match=r"x\.yaml:5: .*expected low"):
-        parse(base + "joint limits: {low: 1, high: 0}}")
-    with pytest.raises(FormatError, match='there is no body "BODY c"'):
-        parse(text + "JOINT j: {parent: BODY a, child: BODY c}")
+    for kind in ("revolute", "prismatic"):  # as in Bullet
+        d, notes = parse(base + f"type: {kind}, joint limits: {{low: 0.25, high: -0.2}}}}")
+        assert (d.joints[0].unlimited, d.joints[0].low, d.joints[0].high) == (True, 0.0, 0.0)
+        assert notes == ["x.yaml: JOINT j: joint limits: 0.25 is above -0.2, so it moves freely"]
     with pytest.raises(FormatError, match="expected revolute"):
         parse(base + "type: magic}")
 
@@ -179,8 +181,11 @@ def test_parametric_sensors() -> None:
     assert rays[2] == pytest.approx((0.5, 0.0, 0.0))
     with pytest.raises(FormatError, match="expected rays"):
         parse(text + "SENSOR s: {parent: BODY a}")
-    with pytest.raises(FormatError, match="found a vertical one"):
-        parse(text + "SENSOR s: {parent: BODY a, array: [{direction: {x: 0, y: 0, z: 1}}]}")
+    up = "{direction: {x: 0, y: 0, z: 1}}"
+    d, notes = parse(text + f"SENSOR s: {{parent: BODY a, array: [{up}, {{direction: {{x: 1}}}}]}}")
+    assert len(d.sensors[0].rays) == 1
+    assert notes == ["x.yaml: SENSOR s: 1 vertical rays are left out"]
+    assert parse(text + f"SENSOR s: {{parent: BODY a, array: [{up}]}}")[0].sensors == ()
     d, notes = parse(text + "SENSOR s: {parent: BODY a, type: Contact}")
     assert d.sensors == ()
     assert "sensors of type contact are not read" in notes[0]
@@ -201,7 +206,6 @@ def test_parametric_sensors() -> None:
         ("bodies: [b]\nb: {shape: Box}", "expected a geometry"),
         ("bodies: [b]\nb: {shape: Box, geometry: {x: 1}}", "expected y, a length"),
         ("bodies: [b]\nb: {passive: perhaps, shape: Sphere, geometry: {radius: 1}}", "expected true or false"),
-        ("vehicles: [v]\nv: {chassis: BODY x}", "there is no body"),
         ("bodies: [", "not YAML"),
     ],
 )
@@ -209,6 +213,77 @@ def test_what_is_wrong_is_said_with_its_line(text: str, reason: str) -> None:
     with pytest.raises(FormatError, match=reason) as error:
         parse(text)
     assert str(error.value).startswith("x.yaml")
+
+
+def test_older_sensors_have_one_ray_from_where_they_are() -> None:
+    text = "bodies: [BODY a]\nsensors: [S]\nactuators: [A]\nBODY a: {shape: Sphere, geometry: {radius: 1}}\n"
+    text += "S: {type: Proximity, parent: BODY a, range: 0.3, location: {x: -0.4, y: 0.1, z: 0}, direction: {x: 0, y: -1, z: 0}}\n"
+    d, notes = parse(text + "A: {parent: BODY a, location: {x: 0.2, y: 0.1, z: 0}}\n")
+    assert notes == []
+    assert d.sensors[0].rays == (pytest.approx((-0.4, 0.1, -math.pi / 2)),)
+    assert d.actuators[0].at == (0.2, 0.1, 0.0)
+
+
+BALL = "{mass: 1, shape: Sphere, geometry: {radius: 1}}"
+
+
+@pytest.mark.parametrize("parent", ["BODY a", "/ambf/env/BODY a", "env/BODY a", "a"])
+def test_parents_are_found_as_in_ambf(parent: str) -> None:
+    text = f"bodies: [BODY a]\nsensors: [S]\nactuators: [A]\ncameras: [C]\nlights: [L]\nvehicles: [V]\nBODY a: {BALL}\n"
+    text += (
+        f"S: {{parent: {parent}, array: [{{direction: {{x: 1}}}}]}}\nA: {{parent: {parent}}}\nC: {{parent: {parent}}}\n"
+    )
+    d, notes = parse(f"{text}L: {{parent: {parent}}}\nV: {{chassis: {parent}, wheels: [{{offset: {{x: 1}}}}]}}\n")
+    assert notes == []
+    assert (d.sensors[0].parent, d.actuators[0].parent, d.vehicles[0].chassis) == ("a", "a", "a")
+    assert [view.parent for view in d.views] == ["a", "a"]
+
+
+def test_what_names_a_body_that_is_not_there_is_left_out() -> None:
+    text = f"bodies: [BODY a, BODY b]\nsensors: [S, T]\nactuators: [A]\ncameras: [C]\njoints: [J]\nvehicles: [V]\nBODY a: {BALL}\n"
+    text += f"BODY b: {BALL}\nS: {{parent: /other/BODY x, array: [{{direction: {{x: 1}}}}]}}\nA: {{parent: x}}\nC: {{parent: x}}\n"
+    text += "T: {array: [{direction: {x: 1}}]}\nJ: {parent: BODY x, child: BODY b}\nV: {chassis: x, wheels: [{offset: {x: 1}}]}\n"
+    d, notes = parse(text)
+    assert [b.name for b in d.bodies] == ["a", "b"], "no joint carries the second one"
+    assert (d.sensors, d.actuators, d.joints, d.vehicles, d.views, d.carried) == ((), (), (), (), (), ())
+    assert notes == [
+        'x.yaml: J: parent: there is no body "BODY x": it is left out',
+        'x.yaml: S: parent: there is no body "/other/BODY x": it is left out',
+        'x.yaml: T: it names no body as its "parent": it is left out',
+        'x.yaml: C: parent: there is no body "x": it is left out',
+        'x.yaml: V: chassis: there is no body "x": it is left out',
+        'x.yaml: A: parent: there is no body "x": it is left out',
+    ]
+
+
+def test_what_a_joint_moves_carries_no_sensors() -> None:
+    text = f"bodies: [BODY a, BODY b]\njoints: [J]\nsensors: [S]\nBODY a: {BALL}\nBODY b: {BALL}\n"
+    text += "J: {parent: BODY a, child: BODY b}\nS: {parent: BODY b, array: [{direction: {x: 1}}]}\n"
+    d, notes = parse(text)
+    assert d.carried == ("b",) and d.sensors == ()
+    assert notes == ['x.yaml: S: parent: botyard can mount nothing on "b", which a joint moves: it is left out']
+    sim = Simulation(Scene(boxes=d.bodies))
+    sim.describe(d)
+    assert list(sim.joints) == ["a"]
+
+
+def test_an_endless_plane_is_left_out() -> None:
+    floor = "{collision shape: PLANE, collision geometry: {normal: {x: 0, y: 0, z: 1}, offset: 0.0}, location: {position: {z: -0.5}}}"
+    d, notes = parse(f"bodies: [BODY Floor, BODY a]\nBODY Floor: {floor}\nBODY a: {BALL}\n")
+    assert [b.name for b in d.bodies] == ["a"]
+    assert notes == ["x.yaml: BODY Floor: an endless plane is left out"]
+    d, notes = one(
+        "compound collision shape:\n- {shape: Plane, geometry: {normal: {z: 1}}}\n- {shape: Sphere, geometry: {radius: 0.1}}"
+    )
+    assert len(d.bodies[0].parts) == 1
+    assert len(one("shape: Plane\ngeometry: {x: 2, y: 1}")[0].bodies[0].parts) == 1, "a plane with lengths is a plate"
+
+
+def test_objects_may_refer_to_bodies_of_other_files() -> None:
+    others: dict[str, str] = {}
+    parse_adf(Source("a.yaml", f"bodies: [BODY a]\nBODY a: {BALL}\n".encode()), Options(), others)
+    text = b"sensors: [S]\nS: {parent: /ambf/env/BODY a, array: [{direction: {x: 1}}]}\n"
+    assert parse_adf(Source("b.yaml", text), Options(), others).sensors[0].parent == "a"
 
 
 def test_two_files_together() -> None:

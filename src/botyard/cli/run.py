@@ -269,8 +269,9 @@ def _descriptions(o: RunOptions, names: set[str], remark: Callable[[str], None])
     from botyard.model.objects import Described
 
     found = Described()
+    others: dict[str, str] = {}
     for name in o.adf:
-        more = read_adf(name, replace(o.reading(), warn=remark))
+        more = read_adf(name, replace(o.reading(), warn=remark), others)
         taken = (names | {b.name for b in found.bodies}) & {b.name for b in more.bodies}
         if taken:
             raise CommandLineError(f'--adf {name}: a body named "{min(taken)}" is there already')

@@ -6,9 +6,9 @@ What a plane cannot hold (heights, axes that are not vertical, meshes) is report
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from botyard.elementary import atan2, cos, hypot, sin, total
 from botyard.errors import FormatError, ModelError, WorldError, WorldFileError
@@ -33,6 +33,8 @@ from botyard.model.objects import (
 )
 from botyard.model.obstacles import BoxObject, disc, rectangle
 from botyard.names import check_name, shown
+
+T = TypeVar("T")
 
 COLOR: Final = "#b08050"
 DEFAULT_GAIN: Final = 10.0
@@ -86,6 +88,10 @@ _APPEARANCE: Final = frozenset(
 
 def _is_appearance(key: str) -> bool:
     return all(word in _APPEARANCE for word in key.split())
+
+
+class _LeftOut(Exception):
+    """An object of the file is left out, for this reason."""
 
 
 class _Table:
@@ -173,7 +179,7 @@ class _Table:
 
 
 class _Reader:
-    def __init__(self, source: Source, options: Options) -> None:
+    def __init__(self, source: Source, options: Options, others: dict[str, str]) -> None:
         self._source = source
         self._warn = options.warn
         self._meter = Meter(options.budget, source.name, WorldFileError)
@@ -185,8 +191,10 @@ class _Reader:
             )
         self._namespace = self._root.text("namespace", NAMESPACE)
         self._names: dict[str, str] = {}
+        self._qualified = others
         self._taken: set[str] = set()
         self._numbers: dict[str, int] = {}
+        self._carried: set[str] = set()
         self._masses: dict[str, tuple[float, tuple[float, float, float]]] = {}
 
     def fail(self, where: str, reason: str) -> FormatError:
@@ -214,32 +222,41 @@ class _Reader:
         for key in ("soft bodies", "multibody"):
             if key in self._root:
                 self._warn(f'{self._source.name}: "{key}" is not read: botyard has none')
-        joints = list(self._listed("joints"))
-        children = {t.text("child") for _, t in joints}
-        bodies: list[BoxObject] = []
+        boxes: list[BoxObject] = []
         offers: dict[str, Offer] = {}
-        carried: list[str] = []
         for key, table in self._listed("bodies"):
-            box, offer = self._body(key, table)
-            offers[box.name] = offer
-            if key in children:
-                carried.append(box.name)
-            else:
-                bodies.append(box)
-        made = [self._joint(key, t) for key, t in joints]
-        return Described(
-            bodies=tuple(bodies),
-            carried=tuple(carried),
+            body = self._body(key, table)
+            if body is not None:
+                boxes.append(body[0])
+                offers[body[0].name] = body[1]
+        joints = self._made("joints", self._joint)
+        self._carried = {joint.child for joint in joints}
+        made = Described(
+            bodies=tuple(box for box in boxes if box.name not in self._carried),
+            carried=tuple(box.name for box in boxes if box.name in self._carried),
             offers=offers,
-            joints=tuple(j for j in made if j is not None),
-            sensors=tuple(s for s in (self._sensor(k, t) for k, t in self._listed("sensors")) if s is not None),
-            views=(
-                *(self._view(k, t, False) for k, t in self._listed("cameras")),
-                *(self._view(k, t, True) for k, t in self._listed("lights")),
-            ),
-            vehicles=tuple(self._vehicle(k, t) for k, t in self._listed("vehicles")),
-            actuators=tuple(a for a in (self._actuator(k, t) for k, t in self._listed("actuators")) if a is not None),
+            joints=joints,
+            sensors=self._made("sensors", self._sensor),
+            views=(*self._made("cameras", self._camera), *self._made("lights", self._light)),
+            vehicles=self._made("vehicles", self._vehicle),
+            actuators=self._made("actuators", self._actuator),
         )
+        for known in [k for k, name in self._qualified.items() if name in self._carried]:
+            del self._qualified[known]  # nothing in another file can be mounted there
+        return made
+
+    def _made(self, kind: str, make: Callable[[str, _Table], T | None]) -> tuple[T, ...]:
+        """The objects of one list; an object that refers to a body that is not there is noted and left out, as in AMBF."""
+        made = []
+        for key, table in self._listed(kind):
+            try:
+                one = make(key, table)
+            except _LeftOut as reason:
+                self._say(table, f"{reason}: it is left out")
+                continue
+            if one is not None:
+                made.append(one)
+        return tuple(made)
 
     # -- names and poses
 
@@ -278,7 +295,8 @@ class _Reader:
         part = table.table(key)
         if part is None:
             return Pose()
-        x, y, _ = part.vector("position")
+        # older files give sensors and actuators a bare position
+        x, y = part.vector("position")[:2] if "position" in part else (part.number("x", 0.0), part.number("y", 0.0))
         roll, pitch, yaw = part.rotation("orientation")
         if abs(roll) > 1e-6 or abs(pitch) > 1e-6:
             self._say(table, f"{key}: roll and pitch are left out")
@@ -286,9 +304,12 @@ class _Reader:
 
     # -- bodies
 
-    def _body(self, key: str, table: _Table) -> tuple[BoxObject, Offer]:
-        name = self._name(key, table)
+    def _body(self, key: str, table: _Table) -> tuple[BoxObject, Offer] | None:
         parts = self._shapes(table)
+        if not parts:
+            self._say(table, "an endless plane is left out")
+            return None
+        name = self._name(key, table)
         mass = table.number("mass", 0.0, 0.0, 1e9)
         dynamics = None if mass == 0.0 else self._dynamics(table, mass)
         table.text("name")
@@ -300,6 +321,7 @@ class _Reader:
         for unused in ("inertia", "friction", "restitution", "damping", "controller", "controller output type"):
             table.get(unused)
         offer = self._offer(table)
+        self._qualified.setdefault(f"{offer.namespace}{key}", name)
         inertia = table.table("inertia")
         about = (
             (0.0, 0.0, 0.0)
@@ -347,23 +369,26 @@ class _Reader:
             raise table.fail("mass", str(error)) from None
 
     def _shapes(self, table: _Table) -> tuple[Outline, ...]:
-        """The outlines of a body in the plane."""
+        """The outlines of a body in the plane; none of a floor."""
         rows = table.rows("compound collision shape")
         if rows:
-            return tuple(
+            found = [
                 self._shape(row, row.text("shape"), row.table("geometry"), self._pose(row, "offset")) for row in rows
-            )
+            ]
+            return tuple(outline for outline in found if outline is not None)
         for shape, geometry in (("collision shape", "collision geometry"), ("shape", "geometry")):
             if shape in table:
                 name, size = table.text(shape), table.table(geometry)
                 offset = self._pose(table, "collision offset")
                 for other in ("shape", "geometry", "collision shape", "collision geometry", "offset"):
                     table.get(other)
-                return (self._shape(table, name, size, offset),)
+                outline = self._shape(table, name, size, offset)
+                return () if outline is None else (outline,)
         self._say(table, "has no shape but a mesh, if any: taken as a box of 0.5 m")
         return (rectangle(0.5, 0.5),)
 
-    def _shape(self, table: _Table, name: str, size: _Table | None, offset: Pose) -> Outline:
+    def _shape(self, table: _Table, name: str, size: _Table | None, offset: Pose) -> Outline | None:
+        """The outline of a shape; None for an endless plane, which has a normal and an offset instead of lengths."""
         kind = name.strip().lower()
         if size is None:
             raise table.fail("", f"expected a geometry for the shape {name}")
@@ -376,6 +401,8 @@ class _Reader:
                 around = rectangle(height, 2.0 * radius) if axis == "x" else rectangle(2.0 * radius, height)
             else:
                 around = disc(radius)
+        elif kind == "plane" and "x" not in size:
+            return None
         elif kind in ("box", "plane"):
             around = rectangle(size.size("x"), size.size("y"))
         else:
@@ -386,19 +413,40 @@ class _Reader:
 
     # -- joints
 
-    def _of(self, table: _Table, key: str, default: str = "") -> str:
-        """The unique name of the body that a key refers to."""
+    def _of(self, table: _Table, key: str) -> str:
+        """The unique name of the body that a key refers to.
+
+        As in AMBF, that is a body of this file by its key, else one of all files by its namespace and key, or by a part of these.
+
+        Raises
+        ------
+        _LeftOut
+            There is none.
+        """
         value = table.text(key)
-        if not value and not default:
-            return ""
-        if value not in self._names:
-            raise table.fail(key, f'there is no body "{value}" in this file')
-        return self._names[value]
+        if not value:
+            raise _LeftOut(f'it names no body as its "{key}"')
+        if value in self._names:
+            return self._names[value]
+        for known, name in self._qualified.items():
+            if value == known:
+                return name
+        for known, name in self._qualified.items():
+            if value in known:
+                return name
+        raise _LeftOut(f'{key}: there is no body "{shown(value)}"')
+
+    def _mount(self, table: _Table) -> str:
+        """The parent of a sensor or an actuator, which stands on its own: a joint's child has no place in the engine."""
+        parent = self._of(table, "parent")
+        if parent in self._carried:
+            raise _LeftOut(f'parent: botyard can mount nothing on "{shown(parent)}", which a joint moves')
+        return parent
 
     def _joint(self, key: str, table: _Table) -> JointSpec | None:
         kind = table.text("type", "revolute").strip().lower()
         name = table.text("name", key.split(" ", 1)[-1])
-        parent, child = self._of(table, "parent", "-"), self._of(table, "child", "-")
+        parent, child = self._of(table, "parent"), self._of(table, "child")
         child_key = table.text("child")
         slides = kind in ("prismatic", "linear", "slider")
         if kind in (
@@ -446,7 +494,8 @@ class _Reader:
         if limits is not None and not fixed:
             low, high = limits.number("low", -1e9), limits.number("high", 1e9)
             if low > high:
-                raise table.fail("joint limits", f"expected low ≤ high, found {low:g} and {high:g}")
+                self._say(table, f"joint limits: {low:g} is above {high:g}, so it moves freely")
+                limits, low, high = None, 0.0, 0.0
         self._rest(table)
         return JointSpec(
             name=name,
@@ -473,16 +522,24 @@ class _Reader:
             return None
         if kind == "resistance":
             self._say(table, "a resistance sensor: it finds things as a proximity sensor does, and resists nothing")
+        parent = self._mount(table)
         name = self._name(key, table)
-        parent = self._of(table, "parent")
         mount = self._pose(table, "location")
-        rays = [self._ray(row) for row in table.rows("array")]
+        rows = table.rows("array")
+        if not rows and "direction" in table:  # older files: one ray from the sensor's own place
+            rows = [table]
+        array = [self._ray(row) for row in rows]
+        rays = [ray for ray in array if ray is not None]
+        if len(rays) < len(array):
+            self._say(table, f"{len(array) - len(rays)} vertical rays are left out")
         way = table.table("parametric")
         if way is not None:
             rays += self._fan(way)
         self._meter.add("beams", len(rays))
+        if not rays and array:
+            return None
         if not rays:
-            raise table.fail("", "expected rays, as array or parametric")
+            raise table.fail("", "expected rays, as array, parametric or direction")
         placed = tuple(compose(mount, ray) for ray in rays)
         offer = self._offer(table, "sensors/")
         for unused in ("name", "visible size"):
@@ -493,11 +550,12 @@ class _Reader:
         self._rest(table)
         return spec
 
-    def _ray(self, row: _Table) -> Pose:
+    def _ray(self, row: _Table) -> Pose | None:
+        """A ray in the plane; None for a vertical one."""
         x, y, _ = row.vector("offset")
         dx, dy, _ = row.vector("direction", (1.0, 0.0, 0.0))
         if hypot(dx, dy) < 1e-9:
-            raise row.fail("direction", "expected a direction in the plane, found a vertical one")
+            return None
         return Pose(x, y, atan2(dy, dx))
 
     def _fan(self, way: _Table) -> list[Pose]:
@@ -511,7 +569,14 @@ class _Reader:
         angles = [-angle / 2.0 + angle * k / (count - 1) for k in range(count)] if count > 1 else [0.0]
         return [Pose(start * cos(a), start * sin(a), a) for a in angles]
 
-    def _view(self, key: str, table: _Table, is_light: bool) -> ViewSpec:
+    def _camera(self, key: str, table: _Table) -> ViewSpec:
+        return self._view(key, table, is_light=False)
+
+    def _light(self, key: str, table: _Table) -> ViewSpec:
+        return self._view(key, table, is_light=True)
+
+    def _view(self, key: str, table: _Table, *, is_light: bool) -> ViewSpec:
+        parent = self._of(table, "parent") if "parent" in table else ""
         name = self._name(key, table)
         x, y, z = table.vector("location")
         aim = table.vector("look at" if not is_light else "direction", (0.0, 0.0, 0.0))
@@ -538,7 +603,6 @@ class _Reader:
                 }
         for unused in ("up", "controlling devices", "name", "look at", "direction", "cast shadows"):
             table.get(unused)
-        parent = self._of(table, "parent")
         offer = self._offer(table, "lights/" if is_light else "cameras/")
         self._rest(table)
         half = yaw / 2.0
@@ -548,7 +612,7 @@ class _Reader:
         )  # fmt: skip
 
     def _vehicle(self, key: str, table: _Table) -> VehicleSpec:
-        chassis = self._of(table, "chassis", "-")
+        chassis = self._of(table, "chassis")
         name = self._name(key, table)
         wheels = []
         for row in table.rows("wheels"):
@@ -580,7 +644,7 @@ class _Reader:
         if table.text("type", "Constraint").strip().lower() != "constraint":
             self._say(table, f"actuators of type {table.text('type')} are not read")
             return None
-        parent = self._of(table, "parent", "-")
+        parent = self._mount(table)
         name = self._name(key, table)
         at, offer = self._pose(table, "location"), self._offer(table, "actuators/")
         for unused in ("name", "visible size", "max impulse", "tau"):
@@ -589,20 +653,29 @@ class _Reader:
         return ActuatorSpec(name=name, parent=parent, at=at, offer=offer)
 
 
-def read_adf(path: str | Path, options: Options = Options()) -> Described:
+def read_adf(path: str | Path, options: Options = Options(), others: dict[str, str] | None = None) -> Described:
     """Read a description file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    options : Options
+        Limits, and the receiver of notes on what is left out.
+    others : dict of str to str, optional
+        Names of the bodies of files read before, by namespace and key; this adds the bodies of this file.
 
     Raises
     ------
     FormatError
         With the line, what was expected and what was found.
     """
-    return parse_adf(read_source(path, options.budget), options)
+    return parse_adf(read_source(path, options.budget), options, others)
 
 
-def parse_adf(source: Source, options: Options = Options()) -> Described:
+def parse_adf(source: Source, options: Options = Options(), others: dict[str, str] | None = None) -> Described:
     """`read_adf` from a source that is already in memory."""
-    return _Reader(source, options).run()
+    return _Reader(source, options, {} if others is None else others).run()
 
 
 __all__ = ["parse_adf", "read_adf"]
