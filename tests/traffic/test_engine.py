@@ -169,6 +169,14 @@ def test_stopping_exactly_at_the_end(length: float) -> None:
     assert (x[0], v[0]) == pytest.approx((length, 0.0), abs=1e-9)
 
 
+@pytest.mark.parametrize("length", [0.5, 0.5 + 5e-10, 0.5 - 5e-10])
+def test_stopping_exactly_where_the_rear_leaves_a_sector(length: float) -> None:
+    """The last sector is as long as the radius: its end and the release point of the sector before are one place."""
+    task = Task((Vehicle(ends=np.array([4.0, 4.0 + length])),))
+    out = run(task, "dummy", stop_at_end=True)
+    assert (out.ending, [r[2] for r in rows(out)][-1]) == (Ending.COMPLETED, "finish")
+
+
 def test_a_start_on_the_way() -> None:
     """A robot that starts in its third sector asks for the fourth only."""
     out = run(straight(12.0, sectors=4, start=7.0), "dummy")

@@ -50,6 +50,9 @@ class Traffic:
         Scripted permissions: time (s; less than 0: before the start) and robot.
     log : bool
         Whether all events are kept.
+    asks : bool
+        Whether robots ask for sectors, at a braking distance from full speed. False: permissions come from outside (`permit`), robots brake
+        for the end of what is permitted, and come to rest exactly there, also from lower speeds.
 
     Raises
     ------
@@ -65,6 +68,7 @@ class Traffic:
         *,
         grants: Sequence[tuple[float, int]] = (),
         log: bool = True,
+        asks: bool = True,
     ) -> None:
         self.task = task
         self.supervisor = supervisor
@@ -78,6 +82,7 @@ class Traffic:
         self._sent = 0
         self._answers: list[tuple[int, int]] = []
         self._pack: LastPack[k.World] = LastPack()
+        self._asks = asks
         self._build(log)
         supervisor.on_start(task, rules, self._answers.append)
         self._set_policy(supervisor.policy() if rules.compiled and rules.is_instant else Policy())
@@ -114,6 +119,9 @@ class Traffic:
         for robot, v in enumerate(vehicles):
             tail, head = v.occupied()
             i[robot, [k.TAIL, k.HEAD, k.ALLOWED, k.ASKED]] = tail, head, head, head
+            if not self._asks:
+                i[robot, k.ASKED] = len(v.ends) - 1
+                f[robot, k.LIMIT] = self._limit(v, f[robot, k.LIMIT], head)
             inside[task.first[robot] + tail : task.first[robot] + head + 1] = 1
         room = EVENT_BUFFER + 4 * n + 8192 if log else 0
         self._w = k.World(
@@ -130,7 +138,13 @@ class Traffic:
     def _points(self, v: Vehicle) -> Points:
         """Positions, kinds and sectors of a vehicle's special points, in the order in which they are passed (mmrs.md §3)."""
         ahead = v.velocity * v.velocity / (2.0 * (v.acceleration if self.rules.original_braking else v.deceleration))
-        return points_from_start(v, ahead, finish=True)
+        loc, what, sec = points_from_start(v, ahead, finish=True, stops=self.rules.stop_at_end)
+        kept = (what != k.CRITICAL) | self._asks
+        return loc[kept], what[kept], sec[kept]
+
+    def _limit(self, v: Vehicle, end: float, allowed: int) -> float:
+        """Position up to which a robot may go that does not ask, m along its path; `end`: the limit at the end of the path."""
+        return end if allowed == len(v.ends) - 1 else min(end, float(v.ends[allowed]) - v.radius)
 
     def _set_policy(self, policy: Policy) -> None:
         w = self._w
@@ -261,6 +275,40 @@ class Traffic:
         if not 0 <= robot < len(self.task):
             raise WorldError(f"a permission for robot {robot}: there are {len(self.task)}, numbered from 0")
         self._allow(robot, -1)
+
+    def is_done(self, robot: int) -> bool:
+        """Whether a robot has finished."""
+        return bool(self._w.i[robot, k.DONE])
+
+    def resume(self, before: Traffic, robot: int) -> None:
+        """Take over the state and the log of another run, instead of `start`: `before`, which is not used any more.
+
+        Parameters
+        ----------
+        before : Traffic
+            A run whose robots do not ask. Its task differs in the path of one robot, beyond the sectors that are permitted to it.
+        robot : int
+            That robot; it has not finished.
+        """
+        before._flush()
+        old, w = before._w, self._w
+        last, asked = w.i[:, k.LAST].copy(), w.i[robot, k.ASKED]
+        first, old_first = np.append(0, last[:-1]), np.append(0, old.i[:-1, k.LAST])
+        w.f[:], w.i[:], w.c[:], w.d[:] = old.f, old.i, old.c, old.d
+        w.i[:, k.LAST] = last
+        w.i[:, k.POINT] = first + old.i[:, k.POINT] - old_first
+        w.i[robot, k.ASKED] = asked
+        v = self.task.vehicles[robot]
+        if w.i[robot, k.MODE] == k.GOING:
+            end = float(v.ends[-1]) if self.rules.stop_at_end else np.inf
+            w.f[robot, k.LIMIT] = self._limit(v, end, int(w.i[robot, k.ALLOWED]))
+        sectors = np.arange(self.task.n_sectors) - w.first[w.owner]
+        w.inside[:] = (w.i[w.owner, k.TAIL] <= sectors) & (sectors <= w.i[w.owner, k.HEAD])
+        w.inside[w.i[w.owner, k.MODE] == k.GONE] = 0
+        self._chunks, self.now, self.is_idle = before._chunks, before.now, before.is_idle
+        packed = self._pack(w)
+        k.begin(packed)
+        k.allow(packed, robot, 0, self.now)
 
     def asked(self) -> list[tuple[int, int]]:
         """Robots that wait for permissions, each with the number of permissions it waits for."""

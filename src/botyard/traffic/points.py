@@ -28,14 +28,25 @@ def special_points(v: Vehicle, ahead: float) -> Points:
     return loc, what, np.concatenate([sectors + 1, sectors + 1, sectors])
 
 
-def points_from_start(v: Vehicle, ahead: float, *, finish: bool = False) -> Points:
-    """Special points ahead of the start, in the order in which they are passed; with `finish` also the end of the path."""
+def points_from_start(v: Vehicle, ahead: float, *, finish: bool = False, stops: bool = False) -> Points:
+    """Special points ahead of the start, in the order in which they are passed.
+
+    Parameters
+    ----------
+    ahead : float
+        See `special_points`.
+    finish : bool
+        Whether the end of the path is one of them.
+    stops : bool
+        Whether the robot comes to rest there: it reaches the end then, but not other points at the same place.
+    """
     loc, what, sec = special_points(v, ahead)
     ahead_of_it = np.where(what == k.RELEASE, loc > v.start, sec > v.first_sector())
     loc, what, sec = loc[ahead_of_it], what[ahead_of_it], sec[ahead_of_it]
     if finish:
         loc, what, sec = np.append(loc, v.ends[-1]), np.append(what, k.FINISH), np.append(sec, len(v.ends) - 1)
-    order = np.lexsort((sec, what, loc))
+    where = np.where((what == k.FINISH) & stops, loc - 2.0 * k.PLACE_TOLERANCE, loc)
+    order = np.lexsort((sec, what, where))
     return loc[order], what[order], sec[order]
 
 

@@ -124,7 +124,8 @@ class Task:
         a = self.first[self.listed[:, 0]] + self.listed[:, 1]
         b = self.first[self.listed[:, 2]] + self.listed[:, 3]
         n = self.n_sectors
-        codes = np.unique(np.concatenate([a * n + b, b * n + a]))
+        codes = np.sort(np.concatenate([a * n + b, b * n + a]))  # not np.unique, which keeps other threads waiting
+        codes = codes[np.diff(codes, prepend=-1) > 0]
         starts = np.searchsorted(codes, np.arange(n + 1) * n)
         return starts.astype(np.int64), (codes % max(n, 1)).astype(np.int64)
 
