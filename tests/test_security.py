@@ -47,7 +47,8 @@ def test_limits_of_clients_are_told_as_they_are() -> None:
     assert constants >= 60
 
 
-OF_FORMATS = {"servers.mdns.MAX_LABEL", "servers.mdns.MAX_VALUE", "interfaces.ros.traffic.MAX_ID", "protocols.pioneer.packet.MAX_DATA",
+OF_FORMATS = {"servers.mdns.MAX_LABEL", "servers.mdns.MAX_VALUE", "interfaces.ros.traffic.MAX_ID", "protocols.vda5050.MAX_ID",
+              "protocols.pioneer.packet.MAX_DATA",
               "protocols.pioneer.packet.MAX_PACKET", "app.options.MAX_READ_HELP", "studies.kinds.MAX_WORLDS",
               "formats.base.MAX_LISTED", "formats.drawing.MAX_SAGITTA", "formats.stagescene.MAX_MOVABLE_PIXELS",
               "protocols.ambf.stepping.MAX_CATCH_UP", "protocols.ros_messages.reconfigure.MAX_RAMP",

@@ -104,7 +104,6 @@ def test_an_mqtt_broker_that_says_nothing(soon: None, silent: int, caplog: pytes
             while "does not answer as an MQTT broker" not in caplog.text:
                 await asyncio.sleep(0.01)
         stop.set()
-        fleet._client.loop_stop()
         assert await task is None
 
     asyncio.run(run())
@@ -115,7 +114,7 @@ def test_orders_that_do_not_come(soon: None, caplog: pytest.LogCaptureFixture, m
     fleet = vda5050.MqttFleet([Vehicle5050("acme", "one")], SimpleNamespace())  # type: ignore[arg-type]
     for name in ("_connect", "_disconnect", "_send"):
         monkeypatch.setattr(fleet, name, lambda *_: None)
-    fleet._is_in.set()
+    fleet._connected.add(0)
 
     async def run() -> None:
         stop = asyncio.Event()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.protocols.vda5050 import (
+    MAX_NODES,
     Node,
     Order,
     OrderError,
+    OrderTexts,
     Vehicle5050,
     merge,
     order_message,
     parse_order,
-    state_message,
+    state_text,
 )
 
 AGV = Vehicle5050("acme", "agv7")
@@ -60,7 +63,13 @@ def changed(path: str, value: Any) -> bytes:
         ("orderId", "x" * 300, "order.orderId: 300 characters"),
         ("orderUpdateId", 10**30, "more than 64 bits"),
         ("nodes/0/nodePosition/x", 10**400, "more than 64 bits"),
-        ("nodes/0/nodePosition/y", -1e12, "at most 100000 m"),
+        ("nodes/0/nodePosition/y", -1e12, "at most 100000"),
+        ("nodes/0/nodePosition/x", float("nan"), "at most 100000"),
+        ("nodes/0/nodePosition/theta", float("inf"), "at most 100000"),
+        ("nodes/0/nodePosition/theta", "north", "order.nodes[0].nodePosition.theta"),
+        ("nodes/0/nodePosition/mapId", 5, "order.nodes[0].nodePosition.mapId"),
+        ("orderUpdateId", -1, "order.orderUpdateId: expected 0 … 4294967295, found -1"),
+        ("nodes/0/sequenceId", 2**32, "order.nodes[0].sequenceId: expected 0 … 4294967295"),
         ("orderUpdateId", True, "order.orderUpdateId"),
         ("nodes/1/nodePosition", None, "order.nodes[1].nodePosition"),
         ("nodes/1/released", 1, "order.nodes[1].released"),
@@ -117,6 +126,11 @@ def test_updates_go_on_from_the_base() -> None:
         (replace(update, id="o2"), "orderError", "order o1 is being driven; found another one, o2"),
         (replace(update, update=-1), "orderUpdateError", "expected an update after 0, found -1"),
         (
+            Order("o1", 1, (stitch, *(Node("m", 4 + 2 * i, False, i, 0.0) for i in range(MAX_NODES - 1))), ()),
+            "orderUpdateError",
+            "expected at most 10000 nodes with those of earlier updates, found 10001",
+        ),
+        (
             replace(update, nodes=update.nodes[1:], edges=update.edges[1:]),
             "orderUpdateError",
             "go on from node n1 (2), found n2",
@@ -127,24 +141,48 @@ def test_updates_go_on_from_the_base() -> None:
         assert (caught.value.kind, text in str(caught.value)) == (kind, True)
 
 
+def state(*given: Any) -> dict[str, Any]:
+    """The state of an AGV, read back; the arguments are those of `state_text` without texts."""
+    vehicle, number, own, *rest = given
+    text = state_text(vehicle, number, own, None if own is None else OrderTexts(own), *rest)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
 def test_states_say_what_is_left() -> None:
-    state = state_message(AGV, 9, order(4, 2), 2, (3.0, 1.5, 0.0), 0.0, [OrderError("orderError", "no")])
-    assert (state["headerId"], state["lastNodeId"], state["lastNodeSequenceId"]) == (9, "n1", 2)
-    assert [n["nodeId"] for n in state["nodeStates"]] == ["n2", "n3"]
-    assert [(e["edgeId"], e["sequenceId"], e["released"]) for e in state["edgeStates"]] == [
+    found = state(AGV, 9, order(4, 2), 2, (3.0, 1.5, 0.0), 0.0, [OrderError("orderError", "no")])
+    assert (found["headerId"], found["lastNodeId"], found["lastNodeSequenceId"]) == (9, "n1", 2)
+    assert [n["nodeId"] for n in found["nodeStates"]] == ["n2", "n3"]
+    assert [(e["edgeId"], e["sequenceId"], e["released"]) for e in found["edgeStates"]] == [
         ("e1", 3, False),
         ("e2", 5, False),
     ]
-    assert state["newBaseRequest"]
-    assert not state["driving"]
-    assert state["errors"][0]["errorType"] == "orderError"
-    idle = state_message(AGV, 1, None, 0, (0.0, 0.0, 0.0), 0.0)
+    assert found["newBaseRequest"]
+    assert not found["driving"]
+    assert found["errors"][0]["errorType"] == "orderError"
+    idle = state(AGV, 1, None, 0, (0.0, 0.0, 0.0), 0.0)
     assert idle["safetyState"] == {"eStop": "NONE", "fieldViolation": False}, (
         "VDA 5050: AUTOACK, MANUAL, REMOTE or NONE"
     )
     assert (idle["orderId"], idle["nodeStates"], idle["edgeStates"]) == ("", [], [])
-    end = state_message(AGV, 1, order(2, 2), 2, (3.0, 1.5, 0.0), 0.0)
+    end = state(AGV, 1, order(2, 2), 2, (3.0, 1.5, 0.0), 0.0)
     assert (end["nodeStates"], end["edgeStates"], end["newBaseRequest"]) == ([], [], False)
+
+
+def test_states_name_the_map_and_the_directions_of_the_order() -> None:
+    """VDA 5050 2.0, state.schema: a nodePosition has x, y, theta and mapId."""
+    turned = Node("b", 2, True, 2.0, 0.0, 7.0, "hall-7")
+    own = Order("o", 0, (Node("a", 0, True, 0.0, 0.0, 1.0, "hall-6"), turned, Node("c", 4, True, 2.0, 3.0)), ("x", "y"))
+    data = json.dumps(order_message(AGV, 1, own)).encode()
+    read = parse_order(data)
+    assert read.nodes == (own.nodes[0], replace(turned, theta=7.0 - 2.0 * math.pi), own.nodes[2])
+    found = state(AGV, 1, read, 1, (0.0, 0.0, 0.0), 0.0)
+    assert [n["nodePosition"] for n in found["nodeStates"]] == [
+        {"x": 2.0, "y": 0.0, "theta": 7.0 - 2.0 * math.pi, "mapId": "hall-7"},
+        {"x": 2.0, "y": 3.0, "theta": pytest.approx(math.pi / 2), "mapId": "map"},
+    ]
+    assert found["agvPosition"]["mapId"] == "hall-6"
+    assert state(AGV, 1, read, 2, (2.0, 0.0, 0.0), 0.0)["agvPosition"]["mapId"] == "hall-7"
 
 
 HEADER = {"headerId": 9, "timestamp": "", "version": "2.0.0", "manufacturer": "acme", "serialNumber": "agv7"}
@@ -162,11 +200,11 @@ NODES = [
 def test_messages_have_the_fields_of_the_recommendation() -> None:
     """VDA 5050 2.0, §6.6.2, §6.10.6, §6.14: masters and vehicles of others look for these names."""
     vehicle, three = AGV, order(3, 2)
-    state = state_message(vehicle, 9, three, 1, (0.5, 1.5, 0.25), 0.75, [OrderError("orderError", "no")])
-    assert state | {"timestamp": ""} == {
+    found = state(vehicle, 9, three, 1, (0.5, 1.5, 0.25), 0.75, [OrderError("orderError", "no")])
+    assert found | {"timestamp": ""} == {
         **HEADER, "orderId": "o1", "orderUpdateId": 0, "lastNodeId": "n0", "lastNodeSequenceId": 0,
         "driving": True, "newBaseRequest": False,
-        "nodeStates": NODES[1:],
+        "nodeStates": [n | {"nodePosition": n["nodePosition"] | {"theta": 0.0}} for n in NODES[1:]],
         "edgeStates": [{"edgeId": "e0", "sequenceId": 1, "released": True}, {"edgeId": "e1", "sequenceId": 3, "released": False}],
         "agvPosition": {"x": 0.5, "y": 1.5, "theta": 0.25, "mapId": "map", "positionInitialized": True},
         "velocity": {"vx": 0.75, "vy": 0.0, "omega": 0.0}, "loads": [], "actionStates": [],

@@ -106,22 +106,17 @@ def test_frames_that_announce_much_are_refused_before_they_come() -> None:
 
 def test_orders_wait_in_a_short_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vda5050, "MAX_PAYLOAD", 100)
-    taken: list[bytes] = []
     lost: list[int] = []
-    calls: list[Any] = []
-    handover: Any = SimpleNamespace(soon=calls.append)
-    inbox = vda5050.Inbox(taken.append, lost.append)
-    inbox.put(b"x" * 101, handover)
+    inbox = vda5050.Inbox(lost.append)
+    inbox.put(b"x" * 101)
     for n in range(50):
-        inbox.put(b"%d" % n, handover)
-    assert len(calls) == vda5050.MAX_ORDERS
-    for act in calls:
-        act()
-    assert taken == [b"0", b"1", b"2", b"3"]
+        inbox.put(b"%d" % n)
+    assert [inbox.next() for _ in range(5)] == [b"0", b"1", b"2", b"3", None]
     assert lost == [47]
-    inbox.put(b"next", handover)
-    calls[-1]()
-    assert taken[-1] == b"next"
+    inbox.put(b"next")
+    assert inbox.next() == b"next"
+    inbox.put(b"x" * 101)
+    assert (inbox.next(), lost) == (None, [47, 1])
 
 
 # -- limits of robots, maps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from paho.mqtt import client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 
 from botyard.protocols.vda5050 import Node, Order, Vehicle5050, order_message
+from botyard.servers.vda5050 import MAX_PAYLOAD
 from tests.ports import free_port
 from tests.waiting import PATIENCE, wait
 
@@ -153,6 +155,63 @@ def test_a_master_control_lets_one_pass_before_the_other(broker: int, tmp_path: 
         master.close()
         agvs.kill()
         agvs.communicate()
+
+
+@contextlib.contextmanager
+def running(broker: int, *options: str) -> Iterator[tuple[subprocess.Popen[str], Master]]:
+    """AGVs at the broker, all of which are online, and a master control."""
+    args = ["traffic", "vda5050", "--broker", f"127.0.0.1:{broker}", *options]
+    agvs = subprocess.Popen(
+        [sys.executable, "-m", "botyard", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    master = Master(broker)
+    try:
+        master.wait(lambda: set(map(tuple, master.connections.values())) == {("ONLINE",)})
+        yield agvs, master
+    finally:
+        master.close()
+        agvs.kill()
+        agvs.communicate()
+
+
+def test_each_agv_has_a_last_will_of_its_own(broker: int) -> None:
+    with running(broker, "--agvs", "3") as (agvs, master):
+        master.wait(lambda: len(master.connections) == 3)
+        agvs.kill()
+        master.wait(lambda: {row[-1] for row in master.connections.values()} == {"CONNECTIONBROKEN"})
+        late = Master(broker)
+        late.wait(lambda: list(late.connections.values()) == [["CONNECTIONBROKEN"]] * 3)
+        late.close()
+
+
+def test_bad_orders_are_errors_and_never_the_end(broker: int) -> None:
+    """The orders of ../shared/cases/attack/vda_orders.py, and an update that changes the horizon (case 05)."""
+    with running(broker, "--agvs", "2", "--speed", "12") as (agvs, master):
+        master.order("agv0", crossing("a", True, 2))
+        for bad in (
+            Order("s", 0, (Node("a", 0, True, 0.0, 5.0), Node("b", 2, True, 0.001, 5.0)), ("e",)),
+            Order("s", 0, (Node("a", 0, True, 0.0, 5.0),), ()),
+        ):
+            count = len(master.last("agv1").get("errors", []))
+            master.order("agv1", bad)
+            master.wait(lambda n=count: len(master.last("agv1").get("errors", [])) > n)  # type: ignore[misc]
+            assert master.last("agv1")["errors"][-1]["errorType"] == "orderError"
+        master.client.publish("uagv/v2/botyard/agv1/order", b"x" * (MAX_PAYLOAD + 1), qos=1).wait_for_publish(PATIENCE)
+        master.wait(lambda: "dropped 1 messages" in str(master.last("agv1")["errors"]))
+        master.order("agv1", Order("s", 0, (Node("a", 0, True, 0.0, 50.0), Node("b", 2, True, 4.0, 50.0)), ("e",)))
+        master.wait(lambda: master.last("agv0").get("lastNodeId") == "a1" and not master.last("agv0")["driving"])
+        places = (crossing("a", True, 2).nodes[1], Node("E", 4, True, -2.0, 6.0, 1.0, "hall"))
+        master.order("agv0", Order("a", 1, places, ("e",)))
+        assert agvs.wait(PATIENCE) == 0
+        master.wait(lambda: master.last("agv0")["lastNodeId"] == "E")
+        last = master.last("agv0")
+        position = last["agvPosition"]
+        assert (position["x"], position["y"], position["mapId"]) == (
+            pytest.approx(-2.0),
+            pytest.approx(6.0),
+            "hall",
+        )
+        assert (last["nodeStates"], last["errors"]) == ([], [])
 
 
 def test_no_broker() -> None:

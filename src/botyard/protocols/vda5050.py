@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from botyard.elementary import atan2
 from botyard.errors import PeerError
 from botyard.names import shown
 
 VERSION: Final = "2.0.0"
 MAX_NODES: Final = 10_000
-"""Nodes of an order."""
+"""Nodes of an order, with those that its updates have added."""
 MAX_TEXT: Final = 256
 """Longest name in an order, characters."""
+MAX_ID: Final = 2**32 - 1
+"""Greatest sequenceId and orderUpdateId: uint32."""
 MAX_PLACE: Final = 100_000.0
-"""Greatest coordinate of a node, m."""
+"""Greatest coordinate of a node, m, and greatest direction, rad."""
+DEFAULT_MAP: Final = "map"
+"""Name of the map of an AGV without an order, and of nodes that name none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,10 @@ class Node:
         Whether it belongs to the base, else to the horizon.
     x, y : float
         m.
+    theta : float, optional
+        Direction in which the AGV stands on it, −π … π rad.
+    map : str
+        Name of the map that x and y belong to.
     """
 
     id: str
@@ -46,6 +56,13 @@ class Node:
     released: bool
     x: float
     y: float
+    theta: float | None = None
+    map: str = DEFAULT_MAP
+
+    @property
+    def place(self) -> tuple[float, float, str]:
+        """Where it is: x, y, m, and the map."""
+        return self.x, self.y, self.map
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +119,33 @@ def _field(table: Any, key: str, kind: type | tuple[type, ...], where: str) -> A
     return value
 
 
+def _identifier(table: Any, key: str, where: str) -> int:
+    """A sequenceId or orderUpdateId."""
+    value: int = _field(table, key, int, where)
+    if not 0 <= value <= MAX_ID:
+        raise OrderError("validationError", f"{where}.{key}: expected 0 … {MAX_ID}, found {value}")
+    return value
+
+
+def _node_of(row: Any, where: str) -> Node:
+    """A node of an order."""
+    place = _field(row, "nodePosition", dict, where)
+    at = f"{where}.nodePosition"
+    x, y = (_field(place, axis, (int, float), at) for axis in "xy")
+    theta = _field(place, "theta", (int, float), at) if place.get("theta") is not None else None
+    if not all(abs(value) <= MAX_PLACE for value in (x, y, theta or 0.0)):
+        raise OrderError("validationError", f"{at}: expected numbers of at most {MAX_PLACE:g}")
+    return Node(
+        _field(row, "nodeId", str, where),
+        _identifier(row, "sequenceId", where),
+        _field(row, "released", bool, where),
+        float(x),
+        float(y),
+        None if theta is None else math.remainder(theta, 2.0 * math.pi),
+        _field(place, "mapId", str, at) if place.get("mapId") is not None else DEFAULT_MAP,
+    )
+
+
 def parse_order(data: bytes) -> Order:
     """An order message.
 
@@ -121,22 +165,11 @@ def parse_order(data: bytes) -> Order:
         raise OrderError(
             "validationError", f"order.edges: expected one between each two of {len(rows)} nodes, found {len(edges)}"
         )
-    nodes = []
-    for k, row in enumerate(rows):
-        where = f"order.nodes[{k}]"
-        place = _field(row, "nodePosition", dict, where)
-        x, y = (_field(place, axis, (int, float), f"{where}.nodePosition") for axis in "xy")
-        if not (abs(x) <= MAX_PLACE and abs(y) <= MAX_PLACE):
-            raise OrderError("validationError", f"{where}.nodePosition: expected numbers of at most {MAX_PLACE:g} m")
-        node = Node(
-            _field(row, "nodeId", str, where), _field(row, "sequenceId", int, where), _field(row, "released", bool, where),
-            float(x), float(y),
-        )  # fmt: skip
-        nodes.append(node)
+    nodes = [_node_of(row, f"order.nodes[{k}]") for k, row in enumerate(rows)]
     for k, row in enumerate(edges):
         released, sequence = (
             _field(row, "released", bool, f"order.edges[{k}]"),
-            _field(row, "sequenceId", int, f"order.edges[{k}]"),
+            _identifier(row, "sequenceId", f"order.edges[{k}]"),
         )
         if (
             released != nodes[k + 1].released
@@ -151,7 +184,7 @@ def parse_order(data: bytes) -> Order:
         raise OrderError("validationError", "order.nodes: expected the base first and the horizon after it")
     names = tuple(str(_field(e, "edgeId", str, f"order.edges[{k}]")) for k, e in enumerate(edges))
     return Order(
-        _field(table, "orderId", str, "order"), _field(table, "orderUpdateId", int, "order"), tuple(nodes), names
+        _field(table, "orderId", str, "order"), _identifier(table, "orderUpdateId", "order"), tuple(nodes), names
     )
 
 
@@ -175,6 +208,11 @@ def merge(old: Order, new: Order) -> Order:
         raise OrderError(
             "orderUpdateError",
             f"expected to go on from node {last.id} ({last.sequence}), found {first.id} ({first.sequence})",
+        )
+    if len(base) + len(new.nodes) - 1 > MAX_NODES:
+        raise OrderError(
+            "orderUpdateError",
+            f"expected at most {MAX_NODES} nodes with those of earlier updates, found {len(base) + len(new.nodes) - 1}",
         )
     return Order(old.id, new.update, (*base, *new.nodes[1:]), (*old.edges[: len(base) - 1], *new.edges))
 
@@ -208,31 +246,47 @@ class Vehicle5050:
         return self.header(number) | {"connectionState": state}
 
 
-def _node(n: Node) -> dict[str, Any]:
-    """A node as JSON data of orders and states."""
-    return {
-        "nodeId": n.id,
-        "sequenceId": n.sequence,
-        "released": n.released,
-        "nodePosition": {"x": n.x, "y": n.y, "mapId": "map"},
-    }
+def _node(n: Node, theta: float | None) -> dict[str, Any]:
+    """A node as JSON data of orders and states; `theta`: its direction, or that of an AGV on it."""
+    position: dict[str, Any] = {"x": n.x, "y": n.y} | ({} if theta is None else {"theta": theta}) | {"mapId": n.map}
+    return {"nodeId": n.id, "sequenceId": n.sequence, "released": n.released, "nodePosition": position}
 
 
-def state_message(
+class OrderTexts:
+    """The nodes and edges of an order as JSON texts of states. A state lists all that are left: they are written once for all states.
+
+    A node without a direction gets the direction of its edge: states must have one (§6.10.6).
+    """
+
+    def __init__(self, order: Order) -> None:
+        pairs = tuple(itertools.pairwise(order.nodes))
+        first = order.nodes[0]
+        thetas = [first.theta or 0.0] + [atan2(b.y - a.y, b.x - a.x) if b.theta is None else b.theta for a, b in pairs]
+        self.nodes = [json.dumps(_node(n, theta)) for n, theta in zip(order.nodes, thetas, strict=True)]
+        self.edges = [
+            json.dumps({"edgeId": e, "sequenceId": b.sequence - 1, "released": b.released})
+            for e, (_, b) in zip(order.edges, pairs, strict=True)
+        ]
+
+
+def state_text(
     vehicle: Vehicle5050,
     number: int,
     order: Order | None,
+    texts: OrderTexts | None,
     passed: int,
     pose: tuple[float, float, float],
     speed: float,
     errors: Sequence[OrderError] = (),
-) -> dict[str, Any]:
-    """A state message.
+) -> str:
+    """A state message as JSON.
 
     Parameters
     ----------
+    order, texts : Order, OrderTexts, optional
+        The order with its texts; both None: the AGV has no order.
     passed : int
-        Number of the order's nodes that the AGV has reached, from 1: it is on the first node when it gets the order.
+        Number of the order's nodes that the AGV has reached, from 1: it is on the first node when it gets the order; 0 without an order.
     pose : (float, float, float)
         x, y, m, and direction, rad.
     speed : float
@@ -240,21 +294,17 @@ def state_message(
     """
     nodes = order.nodes if order is not None else ()
     last = nodes[passed - 1] if nodes and passed else None
-    return vehicle.header(number) | {
+    state = vehicle.header(number) | {
         "orderId": order.id if order is not None else "",
         "orderUpdateId": order.update if order is not None else 0,
         "lastNodeId": last.id if last is not None else "",
         "lastNodeSequenceId": last.sequence if last is not None else 0,
         "driving": speed > 1e-6,
         "newBaseRequest": order is not None and passed == order.released < len(nodes),
-        "nodeStates": [_node(n) for n in nodes[passed:]],
-        "edgeStates": [
-            {"edgeId": e, "sequenceId": n.sequence - 1, "released": n.released}
-            for e, n in zip(order.edges[max(passed - 1, 0) :], nodes[max(passed, 1) :], strict=True)
-        ]
-        if order is not None
-        else [],
-        "agvPosition": {"x": pose[0], "y": pose[1], "theta": pose[2], "mapId": "map", "positionInitialized": True},
+        "agvPosition": {
+            "x": pose[0], "y": pose[1], "theta": pose[2], "mapId": last.map if last is not None else DEFAULT_MAP,
+            "positionInitialized": True,
+        },
         "velocity": {"vx": speed, "vy": 0.0, "omega": 0.0},
         "loads": [],
         "actionStates": [],
@@ -266,7 +316,10 @@ def state_message(
         ],
         "information": [],
         "safetyState": {"eStop": "NONE", "fieldViolation": False},
-    }
+    }  # fmt: skip
+    node_states = ", ".join(texts.nodes[passed:]) if texts is not None else ""
+    edge_states = ", ".join(texts.edges[max(passed - 1, 0) :]) if texts is not None else ""
+    return f'{json.dumps(state)[:-1]}, "nodeStates": [{node_states}], "edgeStates": [{edge_states}]}}'
 
 
 def order_message(vehicle: Vehicle5050, number: int, order: Order) -> dict[str, Any]:
@@ -274,7 +327,7 @@ def order_message(vehicle: Vehicle5050, number: int, order: Order) -> dict[str, 
     return vehicle.header(number) | {
         "orderId": order.id,
         "orderUpdateId": order.update,
-        "nodes": [_node(n) | {"actions": []} for n in order.nodes],
+        "nodes": [_node(n, n.theta) | {"actions": []} for n in order.nodes],
         "edges": [
             {"edgeId": e, "sequenceId": a.sequence + 1, "released": b.released, "startNodeId": a.id, "endNodeId": b.id, "actions": []}
             for e, a, b in zip(order.edges, order.nodes[:-1], order.nodes[1:], strict=True)
@@ -286,9 +339,10 @@ __all__ = [
     "Node",
     "Order",
     "OrderError",
+    "OrderTexts",
     "Vehicle5050",
     "merge",
     "order_message",
     "parse_order",
-    "state_message",
+    "state_text",
 ]

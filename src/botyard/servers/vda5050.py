@@ -1,19 +1,26 @@
-"""AGVs of VDA 5050 over MQTT (`botyard.interfaces.vda5050`): a client of the broker, whose thread hands orders to the loop."""
+"""AGVs of VDA 5050 over MQTT (`botyard.interfaces.vda5050`).
+
+Each AGV is a client of the broker, since a client has only one last will. The clients' threads put orders into inboxes. Orders are studied
+in another thread, one after the other, while the loop advances the AGVs.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from botyard.errors import PeerError, WorldError
 from botyard.extras import lacking
 from botyard.interfaces.vda5050 import Fleet, Message
 from botyard.names import shown
-from botyard.protocols.vda5050 import Vehicle5050
+from botyard.protocols.vda5050 import OrderError, Vehicle5050
 from botyard.servers.handover import Handover
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.traffic.outcome import Ending, Outcome
@@ -25,45 +32,44 @@ TICK_S: Final = 0.02
 MAX_PAYLOAD: Final = 4_000_000
 """Longest message, bytes; longer ones are dropped."""
 MAX_ORDERS: Final = 4
-"""Queue length of messages for an AGV; others are dropped, which their sender learns from the states."""
+"""Queue length of messages for an AGV; others are dropped: an error in the AGV's state says so."""
+OFFLINE_WAIT_S: Final = 2.0
+"""Longest wait for the delivery of the connection messages at the end, s."""
 
 log = logging.getLogger("botyard.traffic")
 
 
 class Inbox:
-    """Messages of one topic on their way from the MQTT client's thread to the loop: few, and none that is too long.
+    """Messages of one topic on their path from the MQTT client's thread to the loop: few, and none that is too long.
 
     Parameters
     ----------
-    take : callable
-        Takes a message, in the loop.
     lost : callable
-        Is told how many were not looked at, in the loop.
+        Is told in the loop how many messages were dropped.
     """
 
-    def __init__(self, take: Callable[[bytes], None], lost: Callable[[int], None]) -> None:
-        self._take, self._tell_lost = take, lost
+    def __init__(self, lost: Callable[[int], None]) -> None:
+        self._tell_lost = lost
         self._messages: deque[bytes] = deque()
         self._lost = 0
         self._lock = threading.Lock()
 
-    def put(self, payload: bytes, handover: Handover) -> None:
-        """A message, in the thread."""
+    def put(self, payload: bytes) -> None:
+        """Add a message, in the client's thread."""
         with self._lock:
             if len(payload) > MAX_PAYLOAD or len(self._messages) >= MAX_ORDERS:
                 self._lost += 1
-                return
-            self._messages.append(bytes(payload))
-        handover.soon(self._next)
+            else:
+                self._messages.append(bytes(payload))
 
-    def _next(self) -> None:
+    def next(self) -> bytes | None:
+        """Take the oldest message, in the loop."""
         with self._lock:
             data = self._messages.popleft() if self._messages else None
             lost, self._lost = self._lost, 0
         if lost:
             self._tell_lost(lost)
-        if data is not None:
-            self._take(data)
+        return data
 
 
 class MqttFleet:
@@ -80,62 +86,79 @@ class MqttFleet:
     def __init__(self, names: Sequence[Vehicle5050], vehicle: Vehicle) -> None:
         self._throttled_log = ThrottledLog(log, burst=20)
         self.fleet = Fleet(names, vehicle, lambda text: self._throttled_log.log(logging.WARNING, "%s", text))
-        self._inboxes = {topic: self._inbox(topic) for topic in self.fleet.order_topics}
-        self._client: Any = None
-        self._is_in = asyncio.Event()
-        """The broker has let us in."""
+        self._inboxes = {topic: Inbox(partial(self._lost, topic)) for topic in self.fleet.order_topics}
+        self._clients: dict[str, Any] = {}
+        """MQTT clients by the topic of an AGV without its last part."""
+        self._connected: set[int] = set()
+        self._arrived = asyncio.Event()
+        """Orders may wait in the inboxes."""
 
-    def _inbox(self, topic: str) -> Inbox:
-        def lost(count: int) -> None:
-            self._throttled_log.log(logging.WARNING, "%s: %d messages were too long, or too many waited", topic, count)
+    def _lost(self, topic: str, count: int) -> None:
+        text = f"dropped {count} messages: longer than {MAX_PAYLOAD} bytes, or {MAX_ORDERS} waited already"
+        self.fleet.refuse(topic, OrderError("orderError", text))
 
-        return Inbox(lambda data: self.fleet.receive(topic, data), lost)
-
-    def _connect(self, host: str, port: int) -> None:
+    def _connect(self, host: str, port: int, handover: Handover) -> None:
+        """Connect all AGVs. Blocks: runs in another thread."""
         try:
             from paho.mqtt import client as mqtt
             from paho.mqtt.enums import CallbackAPIVersion
         except ImportError:
             raise WorldError(lacking("VDA 5050", "vda5050")) from None
-        handover = Handover(asyncio.get_running_loop())
-        client = self._client = mqtt.Client(CallbackAPIVersion.VERSION2)
-        client.will_set(*self.fleet.last_will())
+        for i, (topic, will) in enumerate(zip(self._inboxes, self.fleet.last_wills(), strict=True)):
+            client = mqtt.Client(CallbackAPIVersion.VERSION2)
+            client.will_set(*will)
+            self._listen(client, i, topic, handover)
+            try:
+                client.connect(host, port, keepalive=30)
+            except OSError as error:
+                raise PeerError(f"no MQTT broker at {host}:{port}: {error.strerror or error}") from None
+            self._clients[_agv_of(topic)] = client
+            client.loop_start()
+
+    def _listen(self, client: Any, i: int, topic: str, handover: Handover) -> None:
+        inbox = self._inboxes[topic]
 
         def connected(_client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
             if reason.is_failure:
-                log.warning("the MQTT broker refuses us: %s", reason)
+                self._throttled_log.log(logging.WARNING, "the MQTT broker refuses us: %s", reason)
                 return
-            for topic in self._inboxes:
-                client.subscribe(topic, qos=1)
-            handover.soon(self._let_in)
+            client.subscribe(topic, qos=1)
+            handover.soon(self._let_in, i)
 
         def received(_client: Any, _data: Any, message: Any) -> None:
-            inbox = self._inboxes.get(message.topic)
-            if inbox is not None:
-                inbox.put(message.payload, handover)
+            if message.topic == topic:
+                inbox.put(message.payload)
+                handover.soon(self._arrived.set)
 
         client.on_connect, client.on_message = connected, received
-        try:
-            client.connect(host, port, keepalive=30)
-        except OSError as error:
-            raise PeerError(f"no MQTT broker at {host}:{port}: {error.strerror or error}") from None
-        client.loop_start()
 
-    def _let_in(self) -> None:
-        self._send(self.fleet.online())
-        self._is_in.set()
+    def _let_in(self, i: int) -> None:
+        self._send([self.fleet.online(i)])
+        self._connected.add(i)
 
-    def _send(self, messages: Iterable[Message], wait: float | None = None) -> None:
-        """Publish; `wait`: time-out for the delivery of each message, s."""
-        for message in messages:
-            sent = self._client.publish(*message)
-            if wait is not None:
-                sent.wait_for_publish(wait)
+    @property
+    def _is_in(self) -> bool:
+        """Whether the broker has let all AGVs in."""
+        return len(self._connected) == len(self._inboxes)
+
+    def _send(self, messages: Iterable[Message]) -> list[Any]:
+        """Publish messages, each by the client of its AGV. Returns how each is on its way."""
+        return [
+            client.publish(*message)
+            for message in messages
+            if (client := self._clients.get(_agv_of(message.topic))) is not None
+        ]
 
     def _disconnect(self) -> None:
-        self._send(self.fleet.offline(), wait=1.0)
-        self._client.disconnect()
-        self._client.loop_stop()
+        """Disconnect all AGVs. Blocks, for a little more than `OFFLINE_WAIT_S` at most."""
+        end = time.monotonic() + OFFLINE_WAIT_S
+        for sent in self._send(self.fleet.offline()):
+            with contextlib.suppress(RuntimeError, ValueError):  # the broker has gone
+                sent.wait_for_publish(max(0.0, end - time.monotonic()))
+        for client in self._clients.values():
+            client.disconnect()
+        for client in self._clients.values():
+            client.loop_stop()
 
     async def run(
         self, host: str, port: int, *, speed: float = 1.0, stop: asyncio.Event | None = None
@@ -145,39 +168,67 @@ class MqttFleet:
         Raises
         ------
         WorldError
-            The extra is not installed; orders that cannot be driven.
+            The extra is not installed.
         PeerError
             There is no broker.
         """
         stop, clock = stop or asyncio.Event(), asyncio.get_running_loop().time
-        with telling(f"waiting for the MQTT broker at {shown(host)}:{port}", log.info):
-            self._connect(host, port)
         try:
+            with telling(f"waiting for the MQTT broker at {shown(host)}:{port}", log.info):
+                await asyncio.to_thread(self._connect, host, port, Handover(asyncio.get_running_loop()))
             with telling(f"{shown(host)}:{port} does not answer as an MQTT broker; it is waited for", log.warning):
-                while not self._is_in.is_set() and not stop.is_set():
+                while not self._is_in and not stop.is_set():
                     await asyncio.sleep(TICK_S)
-            with telling(self._awaited(), log.info):
-                while not self.fleet.has_orders and not stop.is_set():
-                    self._send(self.fleet.states(clock()))
-                    await asyncio.sleep(TICK_S)
-            if stop.is_set():
-                return None
-            self.fleet.begin(clock(), speed)
-            ending = None
-            while ending is None and not stop.is_set():
-                ending = self.fleet.advance(clock())
-                self._send(self.fleet.states(clock()))
-                await asyncio.sleep(TICK_S)
+            worker = asyncio.create_task(self._take_orders(speed))
+            try:
+                with telling(self._awaited(), log.info):
+                    while not self.fleet.has_begun and not stop.is_set():
+                        await self._tick(worker)
+                if not self.fleet.has_begun:
+                    return None
+                ending = None
+                while ending is None and not stop.is_set():
+                    ending = self.fleet.advance(clock())
+                    await self._tick(worker)
+            finally:
+                worker.cancel()
             self._send(self.fleet.states(clock(), last=True))
             return self.fleet.finish(ending or Ending.TIMEOUT)
         finally:
-            self._disconnect()
+            await asyncio.to_thread(self._disconnect)
+
+    async def _tick(self, worker: asyncio.Task[None]) -> None:
+        """Send states, and wait for the next look at the clock."""
+        if worker.done():
+            worker.result()
+        self._send(self.fleet.states(asyncio.get_running_loop().time()))
+        await asyncio.sleep(TICK_S)
+
+    async def _take_orders(self, speed: float) -> None:
+        """Take orders, those of all AGVs in turns, and start the run when each AGV has one."""
+        fleet, clock = self.fleet, asyncio.get_running_loop().time
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            for topic, inbox in self._inboxes.items():
+                if (data := inbox.next()) is None:
+                    continue
+                self._arrived.set()
+                fleet.take(await asyncio.to_thread(fleet.study, topic, data))
+                if fleet.has_orders and not fleet.has_begun:
+                    traffic = await asyncio.to_thread(fleet.prepare)
+                    fleet.begin(clock(), speed, traffic)
 
     def _awaited(self) -> str:
         """What is waited for before anybody drives."""
         topics = self.fleet.order_topics
         more = " …" if len(topics) > 1 else ""
         return shown(f"waiting for an order for each of {len(topics)} AGVs: {topics[0]}{more}", 300)
+
+
+def _agv_of(topic: str) -> str:
+    """The part of a topic that names the AGV."""
+    return topic.rpartition("/")[0]
 
 
 __all__ = ["Inbox", "MqttFleet"]

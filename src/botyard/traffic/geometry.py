@@ -31,6 +31,8 @@ CHORD_TOLERANCE: Final = 0.01
 SEGMENTS_PER_CURVE: Final = 32
 """Line segments that approximate one curve of a drawing."""
 _MAX_HALVINGS: Final = 20
+_SEARCH_CHUNK: Final = 64
+"""Pieces that are searched for in one call: a call has at most so many times the pieces of the other path as its result."""
 
 
 def arc(
@@ -87,6 +89,79 @@ def _shapely() -> Any:
     return shapely
 
 
+def _overlap(a: Any, b: Any, reach: F8 | float) -> Any:
+    """Whether disks that are swept along two lines overlap; `reach` is the sum of their radii, m."""
+    return _shapely().distance(a, b) < reach - 1e-9
+
+
+class SearchLimit:
+    """Limit of a search for conflicts.
+
+    Parameters
+    ----------
+    pairs : int
+        Most pairs of pieces that are compared; about 0.4 µs each.
+    """
+
+    def __init__(self, pairs: int) -> None:
+        self.pairs = self._left = pairs
+
+    def take(self, pairs: int) -> None:
+        """Count pairs that are about to be compared. TaskError: they are too many."""
+        self._left -= pairs
+        if self._left < 0:
+            raise TaskError(
+                f"expected at most {self.pairs} pairs of pieces of paths that are near each other, found more"
+            )
+
+
+class SweptPath:
+    """The pieces of one path, as an index to compare with those of other paths.
+
+    Parameters
+    ----------
+    path : Path2
+        The path.
+    breaks : array
+        Borders of its pieces, m along it, from 0 to its length.
+    radius : float
+        Radius of the disk that is swept along it, m.
+    """
+
+    def __init__(self, path: Path2, breaks: F8, radius: float) -> None:
+        self._lines = _Pieces([path], [breaks]).lines
+        self._radius = radius
+        self._tree = _shapely().STRtree(self._lines)
+        self._low, self._high = path.corners.min(axis=0), path.corners.max(axis=0)
+
+    def conflicts(self, other: SweptPath, limit: SearchLimit, first: int = 0) -> I8:
+        """Find the pieces, from `first` on, that come too close to pieces of another path.
+
+        Returns
+        -------
+        (m, 2) int64 array
+            Piece of this path, piece of the other path; sorted.
+
+        Raises
+        ------
+        TaskError
+            The limit is exceeded.
+        """
+        shapely, reach = _shapely(), self._radius + other._radius
+        found = [np.zeros((0, 2), np.int64)]
+        if (self._low - other._high > reach).any() or (other._low - self._high > reach).any():
+            return found[0]
+        for begin in range(first, len(self._lines), _SEARCH_CHUNK):
+            lines = self._lines[begin : begin + _SEARCH_CHUNK]
+            low_x, low_y, high_x, high_y = shapely.bounds(lines).T
+            a, b = other._tree.query(shapely.box(low_x - reach, low_y - reach, high_x + reach, high_y + reach))
+            limit.take(len(a))
+            near = _overlap(lines[a], other._lines[b], reach)
+            found.append(np.stack([a[near] + begin, b[near]], axis=1).astype(np.int64))
+        pairs = np.concatenate(found)
+        return pairs[np.lexsort(pairs.T[::-1])]
+
+
 class _Pieces:
     """Pieces of paths as Shapely linestrings.
 
@@ -122,7 +197,7 @@ class _Pieces:
         a, b = tree.query(self.lines, predicate="dwithin", distance=own + float(radii.max(initial=0.0)))
         some = (a < b) & (self.owner[a] != self.owner[b])
         a, b = a[some], b[some]
-        near = shapely.distance(self.lines[a], self.lines[b]) < own[a] + own[b] - 1e-9
+        near = _overlap(self.lines[a], self.lines[b], own[a] + own[b])
         return a[near].astype(np.int64), b[near].astype(np.int64)
 
 
@@ -198,26 +273,6 @@ def _conflicts(curves: Sequence[Path2], breaks: list[F8], radii: F8) -> I8:
     rows = np.stack([ia, a - first[ia], ib, b - first[ib]], axis=1)
     listed: I8 = np.concatenate([rows, rows[:, [2, 3, 0, 1]]]).astype(np.int64)
     return listed[np.lexsort(listed.T[::-1])]
-
-
-def conflicts_of(paths: Sequence[F8], breaks: Sequence[F8], radii: F8) -> I8:
-    """Find the conflicts of paths that are divided already.
-
-    Parameters
-    ----------
-    paths : sequence of (k, 2) arrays
-        Corners, m.
-    breaks : sequence of arrays
-        Borders of the pieces of each path, m along it, from 0 to its length.
-    radii : (n,) array
-        Radii of the disks, m.
-
-    Returns
-    -------
-    (m, 4) int64 array
-        Robot, sector, other robot, other sector; each pair both ways round.
-    """
-    return _conflicts([Path2(np.asarray(p, np.float64)) for p in paths], list(breaks), radii)
 
 
 def _halved(breaks: list[F8], critical: Any, least: F8) -> tuple[list[F8], bool]:
@@ -314,4 +369,4 @@ def _flattened(path: Any, meter: Meter) -> F8:
     return line
 
 
-__all__ = ["arc", "conflicts_of", "paths_of_svg", "spline", "task_of_paths"]
+__all__ = ["SearchLimit", "SweptPath", "arc", "paths_of_svg", "spline", "task_of_paths"]

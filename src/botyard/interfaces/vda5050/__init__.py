@@ -1,5 +1,5 @@
 """VDA 5050 interface: orders and states of a fleet of AGVs, without MQTT (`botyard.servers.vda5050` carries the messages)."""
 
-from botyard.interfaces.vda5050.fleet import Fleet, Message, task_of_orders
+from botyard.interfaces.vda5050.fleet import Change, Fleet, Message
 
-__all__ = ["Fleet", "Message", "task_of_orders"]
+__all__ = ["Change", "Fleet", "Message"]

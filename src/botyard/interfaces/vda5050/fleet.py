@@ -1,9 +1,7 @@
 """`Fleet`: traffic robots as AGVs of VDA 5050. The master control sends orders, and extends the base (the released nodes).
 
-A node is reached when the centre of the disk is over it. So the sector behind node k begins one radius after it: a robot that may not
-enter the sector comes to rest with its centre exactly over the node.
-
-Sans-I/O: messages are passed to `Fleet.receive`, messages to publish are returned, and time is an argument, s of wall time.
+Sans-I/O: messages are passed to `Fleet.receive`, messages to publish are returned, and time is an argument, s of wall time. `Fleet.receive`
+is two parts: `Fleet.study`, which takes up to seconds for large orders and may run in another thread, and `Fleet.take`.
 """
 
 from __future__ import annotations
@@ -12,23 +10,22 @@ import json
 import logging
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from botyard import elementwise
 from botyard.control.fence import Fence
 from botyard.elementary import atan2
-from botyard.errors import WorldError
-from botyard.protocols.vda5050 import Order, OrderError, Vehicle5050, merge, parse_order, state_message
+from botyard.interfaces.vda5050.routes import MAX_CONFLICTS, MAX_PAIRS, Route, common_nodes, listed_conflicts, route_of
+from botyard.protocols.vda5050 import Order, OrderError, OrderTexts, Vehicle5050, merge, parse_order, state_text
 from botyard.traffic.engine import Traffic
-from botyard.traffic.geometry import conflicts_of
+from botyard.traffic.geometry import SearchLimit
 from botyard.traffic.kernels import events as k
-from botyard.traffic.motion import Path2
 from botyard.traffic.outcome import Ending, Outcome
 from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Policy, Supervisor
-from botyard.traffic.task import Task, Vehicle
+from botyard.traffic.task import I8, Task, Vehicle
 
 STATE_PERIOD_S: Final = 5.0
 """Longest time between two states, s of wall time; changes are sent at once."""
@@ -55,34 +52,31 @@ class _Orders(Supervisor):
         return Policy(kind=k.NOBODY)
 
 
-def task_of_orders(orders: Sequence[Order], vehicle: Vehicle) -> Task:
-    """Make the task of orders: one sector for each edge.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Change:
+    """What a message changes: made by `Fleet.study`, applied by `Fleet.take`.
 
-    Raises
-    ------
-    WorldError
-        An edge is not longer than the radius; an order has one node.
+    Attributes
+    ----------
+    agv : int
+        Whose order it is.
+    error : OrderError or None
+        Why the message is refused.
+    order, route, texts
+        The new order.
+    pairs : dict of (int, int) to (m, 2) arrays
+        Conflicts of the new route with those of the other AGVs, by the two AGVs, the lower first.
+    traffic : Traffic or None
+        A run with the new route, if the run has started and the route is new.
     """
-    paths, ends = [], []
-    for i, order in enumerate(orders):
-        path = np.array([(n.x, n.y) for n in order.nodes], np.float64)
-        if len(path) < 2 or (elementwise.hypot(*np.diff(path, axis=0).T) <= vehicle.radius).any():
-            raise WorldError(
-                f"order {order.id} of AGV {i}: expected edges longer than the radius of {vehicle.radius:g} m"
-            )
-        along = Path2(path).along
-        paths.append(path)
-        ends.append(np.append(along[1:-1] + vehicle.radius, along[-1]))
-    breaks = [np.concatenate([[0.0], e]) for e in ends]
-    listed = conflicts_of(paths, breaks, np.full(len(paths), vehicle.radius))
-    made = tuple(
-        Vehicle(
-            ends=e, path=p, radius=vehicle.radius, velocity=vehicle.velocity, acceleration=vehicle.acceleration,
-            deceleration=vehicle.deceleration,
-        )
-        for e, p in zip(ends, paths, strict=True)
-    )  # fmt: skip
-    return Task(made, listed, (), "orders")
+
+    agv: int
+    error: OrderError | None = None
+    order: Order | None = None
+    route: Route | None = None
+    texts: OrderTexts | None = None
+    pairs: dict[tuple[int, int], I8] | None = None
+    traffic: Traffic | None = None
 
 
 class _Agv:
@@ -91,7 +85,9 @@ class _Agv:
     def __init__(self, name: Vehicle5050) -> None:
         self.name = name
         self.order: Order | None = None
-        self.errors: list[OrderError] = []
+        self.route: Route | None = None
+        self.texts: OrderTexts | None = None
+        self.errors: tuple[OrderError, ...] = ()
         self.headers = 0
         self.last_state: object = None
         self.last_sent = -math.inf
@@ -105,7 +101,14 @@ class _Agv:
 
     def connection(self, state: str) -> Message:
         """Make its connection message."""
-        text = json.dumps(self.name.connection(self.number(), state))
+        return self._connection(self.number(), state)
+
+    def last_will(self) -> Message:
+        """Make its MQTT last will."""
+        return self._connection(0, "CONNECTIONBROKEN")
+
+    def _connection(self, number: int, state: str) -> Message:
+        text = json.dumps(self.name.connection(number, state))
         return Message(self.name.topic("connection"), text, qos=1, retain=True)
 
 
@@ -129,25 +132,24 @@ class Fleet:
         self._index = {a.name.topic("order"): i for i, a in enumerate(self._agvs)}
         self._vehicle = vehicle
         self._warn = warn
+        self._pairs: dict[tuple[int, int], I8] = {}
         self._traffic: Traffic | None = None
-        self._task: Task | None = None
         self._begin, self._speed = 0.0, 1.0
 
     # -- the broker
 
     @property
     def order_topics(self) -> list[str]:
-        """Topics to subscribe to."""
+        """Topics to subscribe to, one for each AGV."""
         return list(self._index)
 
-    def last_will(self) -> Message:
-        """MQTT last will, about the first AGV: a client has only one last will."""
-        name = self._agvs[0].name
-        return Message(name.topic("connection"), json.dumps(name.connection(0, "CONNECTIONBROKEN")), qos=1, retain=True)
+    def last_wills(self) -> list[Message]:
+        """MQTT last wills, one for each AGV: a client has only one, so each AGV needs a client."""
+        return [agv.last_will() for agv in self._agvs]
 
-    def online(self) -> list[Message]:
-        """Connection messages when the fleet connects."""
-        return [agv.connection("ONLINE") for agv in self._agvs]
+    def online(self, i: int) -> Message:
+        """Connection message of an AGV that connects."""
+        return self._agvs[i].connection("ONLINE")
 
     def offline(self) -> list[Message]:
         """Connection messages when the fleet disconnects."""
@@ -155,29 +157,100 @@ class Fleet:
 
     def receive(self, topic: str, payload: bytes) -> None:
         """Process a message; an invalid order only adds an error to the AGV's state."""
-        i = self._index.get(topic)
-        if i is not None:
-            self._agvs[i].fence.run(self._take, i, payload)
+        self.take(self.study(topic, payload))
 
-    def _take(self, i: int, data: bytes) -> None:
+    def study(self, topic: str, payload: bytes) -> Change | None:
+        """Find out what a message changes. Returns None if it changes nothing.
+
+        May run in another thread while `advance` and `states` are called, but one at a time, and never beside `take`, `prepare` or `begin`.
+        """
+        i = self._index.get(topic)
+        return None if i is None else self._agvs[i].fence.call(self._study, i, payload, otherwise=None)
+
+    def _study(self, i: int, data: bytes) -> Change | None:
         agv = self._agvs[i]
         try:
             order = parse_order(data)
-            order = order if agv.order is None else merge(agv.order, order)
-            if self._task is not None and len(order.nodes) - 1 != len(self._task.vehicles[i].ends):
-                raise OrderError("orderUpdateError", "the horizon of an order that is being driven cannot change here")
-            agv.order, agv.errors = order, []
+            kind = "orderError"
+            if agv.order is not None:
+                order, kind = merge(agv.order, order), "orderUpdateError"
+            if order is agv.order:
+                return None
+            return self._change(i, order, kind)
         except OrderError as error:
-            self._warn(f"{agv.name.serial}: {error}")
-            agv.errors = [*agv.errors[-MAX_ERRORS:], error]
+            return Change(agv=i, error=error)
+
+    def _change(self, i: int, order: Order, kind: str) -> Change:
+        """Make the change to a new order. OrderError: the AGV cannot drive it."""
+        agv = self._agvs[i]
+        texts = OrderTexts(order)
+        same = common_nodes(agv.order, order)
+        if agv.order is not None and same == len(order.nodes) == len(agv.order.nodes):
+            return Change(agv=i, order=order, route=agv.route, texts=texts)
+        route = route_of(order, self._vehicle, kind)
+        kept = max(same - 1, 0)  # the sector that ends behind the last common node leads on in another direction
+        limit = SearchLimit(MAX_PAIRS)
+        pairs: dict[tuple[int, int], I8] = {}
+        for j, other in enumerate(self._agvs):
+            if j != i and other.route is not None:
+                new = route.conflicts(other.route, limit, kept)
+                key, column = ((i, j), 0) if i < j else ((j, i), 1)
+                old = self._pairs.get(key, np.zeros((0, 2), np.int64))
+                pairs[key] = np.concatenate([old[old[:, column] < kept], new if i < j else new[:, ::-1]])
+        every = self._pairs | pairs
+        if (count := sum(map(len, every.values()))) > MAX_CONFLICTS:
+            raise OrderError(
+                kind, f"expected at most {MAX_CONFLICTS} conflicts of the edges of all orders, found {count}"
+            )
+        traffic = None
+        if self._traffic is not None:
+            routes = [route if j == i else other.route for j, other in enumerate(self._agvs)]
+            traffic = self._made(routes, every)
+        return Change(agv=i, order=order, route=route, texts=texts, pairs=pairs, traffic=traffic)
+
+    def _made(self, routes: Sequence[Route | None], pairs: dict[tuple[int, int], I8]) -> Traffic:
+        """Make a run of routes."""
+        vehicles = tuple(route.vehicle for route in routes if route is not None)
+        task = Task(vehicles, listed_conflicts(pairs), (), "orders")
+        return Traffic(task, _Orders(), Rules(stop_at_end=True), asks=False)
+
+    def take(self, change: Change | None) -> None:
+        """Apply a change."""
+        if change is not None:
+            self._agvs[change.agv].fence.run(self._take, change)
+
+    def _take(self, change: Change) -> None:
+        i, agv = change.agv, self._agvs[change.agv]
+        error = change.error
+        if change.traffic is not None and self._traffic is not None:
+            if self._traffic.is_done(i):
+                error = OrderError(
+                    "orderUpdateError", "the AGV is at the end of its order, which cannot be extended any more"
+                )
+            else:
+                change.traffic.resume(self._traffic, i)
+                self._traffic = change.traffic
+        if error is not None:
+            self._refuse(agv, error)
+            return
+        agv.order, agv.route, agv.texts, agv.errors = change.order, change.route, change.texts, ()
+        self._pairs |= change.pairs or {}
         self._permit(i)
+
+    def refuse(self, topic: str, error: OrderError) -> None:
+        """Add an error to the state of the AGV of a topic."""
+        self._refuse(self._agvs[self._index[topic]], error)
+
+    def _refuse(self, agv: _Agv, error: OrderError) -> None:
+        self._warn(f"{agv.name.serial}: {error}")
+        agv.errors = (*agv.errors[-MAX_ERRORS:], error)
 
     def _permit(self, i: int) -> None:
         """Give an AGV the permissions up to the end of its base."""
         agv = self._agvs[i]
         if self._traffic is None or agv.order is None:
             return
-        while agv.permitted < agv.order.released - 2:
+        for _ in range(agv.permitted, agv.order.released - 1):
             agv.permitted += 1
             self._traffic.permit(i)
 
@@ -188,16 +261,28 @@ class Fleet:
         """Whether each AGV has an order."""
         return all(a.order is not None for a in self._agvs)
 
-    def begin(self, now: float, speed: float = 1.0) -> None:
-        """Begin the run; `speed` is simulated per wall time.
+    @property
+    def has_begun(self) -> bool:
+        """Whether the run has started."""
+        return self._traffic is not None
 
-        Raises
-        ------
-        WorldError
-            The orders cannot be driven.
+    def prepare(self) -> Traffic:
+        """Make the run of all orders, for `begin`. May run in another thread as `study` may."""
+        return self._made([agv.route for agv in self._agvs], self._pairs)
+
+    def begin(self, now: float, speed: float = 1.0, traffic: Traffic | None = None) -> None:
+        """Start the run.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
+        speed : float
+            Simulated per wall time.
+        traffic : Traffic, optional
+            What `prepare` has returned.
         """
-        self._task = task_of_orders([a.order for a in self._agvs if a.order is not None], self._vehicle)
-        self._traffic = Traffic(self._task, _Orders(), Rules(stop_at_end=True))
+        self._traffic = traffic or self.prepare()
         self._begin, self._speed = now, speed
         self._traffic.start()
         for i in range(len(self._agvs)):
@@ -219,30 +304,26 @@ class Fleet:
         if self._traffic is not None:
             k.places(self._traffic.world, (now - self._begin) * self._speed, places, speeds)
         found: list[Message] = []
-        for i, agv in enumerate(self._agvs):
-            found += agv.fence.call(self._state, i, float(places[i]), float(speeds[i]), last, now, otherwise=())
+        for agv, place, speed in zip(self._agvs, places.tolist(), speeds.tolist(), strict=True):
+            found += agv.fence.call(self._state, agv, place, speed, last, now, otherwise=())
         return found
 
-    def _state(self, i: int, place: float, speed: float, last: bool, now: float) -> tuple[Message, ...]:
-        agv = self._agvs[i]
-        passed, pose = self._where(i, place)
-        what = (passed, speed > 1e-6, agv.order, tuple(map(str, agv.errors)), last)
+    def _state(self, agv: _Agv, place: float, speed: float, last: bool, now: float) -> tuple[Message, ...]:
+        passed = 0 if agv.route is None else int(np.searchsorted(agv.route.path.along, place + 1e-6, side="right"))
+        what = (passed, speed > 1e-6, agv.order, agv.errors, last)
         if what == agv.last_state and now < agv.last_sent + STATE_PERIOD_S:
             return ()
         agv.last_state, agv.last_sent = what, now
-        message: Any = state_message(agv.name, agv.number(), agv.order, passed, pose, speed, agv.errors)
-        return (Message(agv.name.topic("state"), json.dumps(message)),)
-
-    def _where(self, i: int, place: float) -> tuple[int, tuple[float, float, float]]:
-        """Number of nodes that an AGV has reached, and its pose (m, m, rad)."""
-        order = self._agvs[i].order
-        if order is None:
-            return 0, (0.0, 0.0, 0.0)
-        if len(order.nodes) < 2:
-            return 1, (order.nodes[0].x, order.nodes[0].y, 0.0)
-        path = Path2(np.array([(n.x, n.y) for n in order.nodes], np.float64))
-        (x, y), (ax, ay) = path.at(np.array([place, place + 0.01])).tolist()
-        return int(np.searchsorted(path.along, place + 1e-6, side="right")), (x, y, atan2(ay - y, ax - x))
+        text = state_text(agv.name, agv.number(), agv.order, agv.texts, passed, _pose(agv, place), speed, agv.errors)
+        return (Message(agv.name.topic("state"), text),)
 
 
-__all__ = ["MAX_ERRORS", "STATE_PERIOD_S", "Fleet", "Message", "task_of_orders"]
+def _pose(agv: _Agv, place: float) -> tuple[float, float, float]:
+    """Pose of an AGV (m, m, rad) at a place along its path, m."""
+    if agv.route is None:
+        return 0.0, 0.0, 0.0
+    (x, y), (ax, ay) = agv.route.path.at(np.array([place, place + 0.01])).tolist()
+    return x, y, atan2(ay - y, ax - x)
+
+
+__all__ = ["MAX_ERRORS", "STATE_PERIOD_S", "Change", "Fleet", "Message"]
