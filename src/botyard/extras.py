@@ -41,7 +41,7 @@ class Extra:
 EXTRAS: Final[Mapping[str, Extra]] = {
     "calibrate": Extra(("matplotlib", "scipy"), "robots' models from logs of real robots, and comparisons with them"),
     "discovery": Extra(("zeroconf",), "announce robots by multicast DNS"),
-    "drawings": Extra(("ezdxf", "svgelements"), "maps from DXF and SVG drawings"),
+    "drawings": Extra(("ezdxf",), "maps from DXF drawings"),
     "jit": Extra(("llvmlite", "numba"), "kernels compiled on this machine, where none come with the package"),
     "learning": Extra(("gymnasium", "pettingzoo"), "environments for reinforcement learning"),
     "movie": Extra(("av",), "movies as MP4"),

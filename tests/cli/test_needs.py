@@ -27,7 +27,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "calibrate": ("calibrate log.csv -r p3dx", "compare log.csv log.csv -r p3dx"),
     "discovery": ("--nomap --mdns --no-gui",),
     "drawings": (
-        "plan.svg --no-gui", "-m plan.dxf --no-gui", "convert plan.svg plan.map", "maps plan.dxf", "traffic convert paths.svg out.json",
+        "plan.dxf --no-gui", "-m plan.dxf --no-gui", "convert plan.dxf plan.map", "maps plan.dxf",
     ),
     "plots": (
         "traffic run task.json --gantt x.svg --replay y.html --result r.json", "traffic gantt r.json",

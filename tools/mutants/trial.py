@@ -52,7 +52,7 @@ class Outcome:
 
 OTHERS = (
     "numba", "numpy", "pytest", "hypothesis", "hypothesis.strategies", "hypothesis.extra.numpy", "_hypothesis_pytestplugin", "msgspec",
-    "yaml", "PIL.Image", "PIL.ImageDraw", "platformdirs", "click", "shapely", "ezdxf", "svgelements", "rosbags.typesys",
+    "yaml", "PIL.Image", "PIL.ImageDraw", "platformdirs", "click", "shapely", "ezdxf", "rosbags.typesys",
     "starlette.applications", "uvicorn", "websockets", "rich", "pymunk", "asyncio", "email", "sqlite3", "xml.dom.minidom", "http.server",
 )  # fmt: skip
 """Third-party modules that the tests import, as far as they are installed."""

@@ -565,7 +565,7 @@ def convert(
 
     budget, vehicle = Budget().raised(max_read), Vehicle(ends=np.ones(1), radius=radius)
     drawing, graph = source.suffix.lower() == ".svg", source.suffix.lower() in (".yaml", ".yml")
-    require(*(("drawings", "traffic") if drawing else ("traffic",) if graph else ()), what=str(source))
+    require(*(("traffic",) if drawing or graph else ()), what=str(source))
     check_can_be_written("OUTPUT", output, force=force)
     if drawing:
         from botyard.traffic.geometry import paths_of_svg, task_of_paths

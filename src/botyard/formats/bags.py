@@ -16,14 +16,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from botyard.errors import FormatError, MapError
-from botyard.formats.base import Source
+from botyard.formats.base import MAX_LISTED, Source
 from botyard.formats.budget import Meter
 from botyard.names import shown
 
 SUFFIXES: Final = (".bag", ".mcap", ".db3")
 MAP_TYPE: Final = "nav_msgs/msg/OccupancyGrid"
-MAX_LISTED: Final = 10
-"""Topics that a message lists."""
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _LOCK: Final = threading.Lock()
 """Held while the library's decompressors are replaced by bounded ones."""

@@ -1,4 +1,4 @@
-"""Floor plans of drawing programs, SVG and DXF (extra "drawings"): every line, polyline, arc, curve and block is a wall.
+"""Floor plans of drawing programs, SVG and DXF: every line, polyline, arc, curve and block is a wall.
 
 Words in the name of a layer (SVG: a group's label or id) set the visibility of what is on it: ``glass`` or ``nolaser`` (lasers do not),
 ``nosonar``, ``reflector`` (bright for lasers), ``noobstacle`` (robots drive through), ``ignore`` (not there at all); so

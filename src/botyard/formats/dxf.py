@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from botyard.errors import FormatError, MapError
-from botyard.formats.base import Options, Source
+from botyard.formats.base import MAX_LISTED, Options, Source
 from botyard.formats.budget import Meter
 from botyard.formats.drawing import (
     DEFAULT_UNIT,
@@ -47,8 +47,6 @@ _DIGITS: Final = 6
 """Digits after the point of corners that are compared: neighbouring faces compute the same corner with different rounding."""
 _PIECES: Final = 4
 """Pieces of a spline between two knots, at least."""
-MAX_LISTED: Final = 10
-"""Kinds of entities that a message lists."""
 MAX_DEGREE: Final = 25
 """Highest degree of splines: the time to evaluate one grows with its square; drawing programs use up to 11."""
 MAX_FIT_POINTS: Final = 1000

@@ -97,9 +97,7 @@ FORMATS: Final = (
     Format(name="scenario", about="botyard's own scenarios: map, robots, obstacles, settings", suffixes=_YAML, read=_scenario),
     Format(name="saphira", about="worlds of Saphira and SRIsim", suffixes=saphira.SUFFIXES, read=_saphira),
     Format(name="bitmap", about="pictures: dark pixels are solid", suffixes=bitmap.SUFFIXES, read=bitmap.read),
-    Format(
-        name="svg", about="SVG drawings (extra \"drawings\")", suffixes=(".svg",), read=svg.read, extras={".svg": "drawings"},
-    ),
+    Format(name="svg", about="SVG drawings", suffixes=(".svg",), read=svg.read),
     Format(
         name="dxf", about="DXF drawings (extra \"drawings\")", suffixes=(".dxf",), read=dxf.read, extras={".dxf": "drawings"},
     ),

@@ -19,7 +19,7 @@ import yaml
 from numpy.typing import NDArray
 
 from botyard.errors import BudgetError, MapError, did_you_mean
-from botyard.formats.base import Options, Source, read_bytes
+from botyard.formats.base import MAX_LISTED, Options, Source, read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.images import read_grey
 from botyard.formats.yamlfile import YamlFile
@@ -35,8 +35,6 @@ MODES: Final = ("trinary", "scale", "raw")
 NEGATED: Final = frozenset({"1", "true", "yes", "on", "y"})
 NOT_NEGATED: Final = frozenset({"0", "false", "no", "off", "n"})
 """Values of `negate`: the number of map_server, and the booleans of YAML 1.1, which nav2_map_server reads."""
-MAX_LISTED: Final = 5
-"""Values of a list that a message shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,47 +1,50 @@
-"""Floor plans in SVG (extra "drawings"); for the visibility of layers see `botyard.formats.drawing`.
+"""Floor plans in SVG; for the visibility of layers see `botyard.formats.drawing`.
 
-svgelements reads the file. It writes out every ``use``, hands all attributes of a group down to what is in it, and looks through them
-with patterns whose time grows with the square of their length. So the file is measured first, by a parser of its own.
+Read is what a browser shows of lines (SVG 2): shapes where transformations, view boxes and ``use`` put them, cut at clip paths and at the
+borders of inner viewports; not what is hidden, not what is only defined, and not texts, pictures, masks, markers and the width of strokes.
+The borders of the outermost viewport cut nothing, and its size does not matter: a unit is a unit of the ``viewBox``.
 """
 
 from __future__ import annotations
 
-import io
-import math
-import re
-from collections.abc import Iterator
-from typing import Any, Final
-from xml.parsers import expat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
-import numpy as np
-
-from botyard.errors import FormatError, MapError
+from botyard.errors import MapError
+from botyard.formats import svgpaths
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
-from botyard.formats.drawing import DEFAULT_UNIT, Line, chords, missing, to_world
+from botyard.formats.drawing import DEFAULT_UNIT, MAX_SAGITTA, Area, FloatPair, Line, clipped, to_world
+from botyard.formats.svgfile import Drawing, Element, read_file
+from botyard.formats.svgpaths import Matrix, Pen, length, moved
 from botyard.model.world import World
 from botyard.names import shown
 
-MAX_ATTRIBUTE: Final = 10_000
-"""Characters of an attribute, other than lists of points and links."""
-MAX_BLANKS: Final = 1_000
-"""Consecutive blanks between numbers."""
-_LISTS: Final = frozenset({"d", "points"})
-_COPIED: Final = frozenset({"href", "xlink:href"})
-_CHARS_PER_ENTITY: Final = 400
-"""Characters of attributes that the library searches in the time of one entity."""
-ELEMENT_COST: Final = 20
-"""Cost of an element, in entities: the library takes about 0.2 ms for one, however small."""
-_CURVE_COST: Final = 10
-"""Cost of a curve of a path, in entities, besides its points."""
-_SCAN_PER_ENTITY: Final = 50
-"""To close a subpath the library scans back to its start: this many numbers in about the time of one entity."""
-_SAMPLES: Final = [k / 16 for k in range(17)]
-"""Parameters at which the extent of a curve is sampled."""
-_NUMBER: Final = re.compile(r"[0-9.]+")
-_PIECE: Final = re.compile(r"[mM]|[zZ]|[0-9.]+")
-_BLANKS: Final = re.compile(r"\s{%d}" % MAX_BLANKS)  # noqa: UP031
-_ALL = "*"
+_GROUPS: Final = frozenset({"svg", "g", "a", "switch", "use"})
+_SHAPES: Final = frozenset({"path", "rect", "circle", "ellipse", "line", "polyline", "polygon"})
+_USABLE: Final = _GROUPS | _SHAPES | {"symbol"}
+_DEFAULT_SIZE: Final = (300.0, 150.0)
+"""Width and height of a drawing that gives neither, pixels, as those of a replaced element in CSS 2 (section 10.3.2)."""
+_NONE: Final = frozenset({"none", "transparent"})
+_LANGUAGE: Final = "en"
+USE_COST: Final = 5
+"""Cost of an element each time it is drawn, in entities: about 50 µs."""
+
+
+class Lines(NamedTuple):
+    """Lines of a drawing.
+
+    Attributes
+    ----------
+    layers : dict of str to list of lines
+        By the names of the groups that they are in; x to the right, y down, from the upper left corner of the view box.
+    height : float
+        Of the view box.
+    """
+
+    layers: dict[str, list[Line]]
+    height: float
 
 
 def read(source: Source, options: Options) -> World:
@@ -50,245 +53,366 @@ def read(source: Source, options: Options) -> World:
     Raises
     ------
     MapError
-        It is not SVG, too large, has no line in it, or the extra is not installed.
+        It is not SVG, too large, or has no line in it.
     """
-    try:
-        import svgelements as svg
-    except ImportError:
-        raise missing(source) from None
     meter = Meter(options.budget, source.name)
-    measure(source.data, meter)
-    layers: dict[str, list[Line]] = {}
-    try:
-        drawing = svg.SVG.parse(io.BytesIO(source.data), ppi=96)
-        size = options.scale(DEFAULT_UNIT, source.name, "a unit of the drawing")
-        box = drawing.viewbox
-        width, height = float(drawing.width or 0.0), float(drawing.height or 0.0)
-        # the reader has scaled user units to pixels; back to what the drawing says
-        unit = float(box.width) / width if box is not None and box.width and width else 1.0
-        bottom = height if height else 0.0
-        _walk(svg, drawing, "", layers, unit * size, meter)
-    except FormatError:
-        raise
-    except Exception as error:  # the library raises all kinds of exceptions for damaged files
-        reason = shown(error, 200) if str(error) else type(error).__name__
-        raise MapError(f"not an SVG drawing that can be read: {reason}", source.name) from None
-    flipped = {n: [[(x, bottom - y) for x, y in line] for line in lines] for n, lines in layers.items()}
-    return to_world(flipped, source, unit * size, options, meter)
+    size = options.scale(DEFAULT_UNIT, source.name, "a unit of the drawing")
+    found = lines_of(source.data, meter, MAX_SAGITTA / size, lambda text: options.warn(f"{source.name}: {text}"))
+    flipped = {n: [[(x, found.height - y) for x, y in line] for line in lines] for n, lines in found.layers.items()}
+    return to_world(flipped, source, size, options, meter)
 
 
-def measure(data: bytes, meter: Meter) -> None:
-    """Check whether svgelements can safely parse a file: counts what it would make before it makes it.
+def lines_of(
+    data: bytes, meter: Meter, distance: float, note: Callable[[str], None] = lambda _text: None, *, least: int = 1
+) -> Lines:
+    """The lines of a drawing.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+    meter : Meter
+        Limits.
+    distance : float
+        Greatest distance of a curve from its chords, in units of the drawing.
+    note : callable
+        Receives a line of text for each kind of thing that is left out.
+    least : int
+        Chords of a curve, at least.
 
     Raises
     ------
     MapError
-        It is no XML, refers to itself, or has attributes that would take too long; `BudgetError`: too large.
+        It is not SVG, or refers to itself; `BudgetError`: too large.
     """
-    _Measure(meter).run(data)
+    notes: list[str] = []
+
+    def once(text: str) -> None:
+        if text not in notes:
+            notes.append(text)
+
+    reader = _Reader(read_file(data, meter, once), meter, distance, once, least)
+    lines = reader.run()
+    for text in notes:
+        note(text)
+    return lines
 
 
-def _walk(svg: Any, element: Any, layer: str, layers: dict[str, list[Line]], unit: float, meter: Meter) -> None:
-    attributes = element.values.get("attributes", {}) if getattr(element, "values", None) else {}
-    if attributes.get("display") == "none" or "display:none" in str(attributes.get("style", "")).replace(" ", ""):
-        return
-    if isinstance(element, svg.Group | svg.Use):  # SVG itself is a group too
-        label = next((v for k, v in attributes.items() if k.endswith("}label")), attributes.get("id", ""))
-        name = " ".join(filter(None, (layer, str(label))))
-        for child in element:
-            _walk(svg, child, name, layers, unit, meter)
-    elif isinstance(element, svg.Shape):
-        name = " ".join(filter(None, (layer, str(attributes.get("id", "")))))
-        path = element if isinstance(element, svg.Path) else svg.Path(element)
-        layers.setdefault(name, []).extend(_path_lines(svg, abs(path), unit, meter))
+@dataclass(frozen=True, slots=True)
+class _Inherited:
+    """What an element takes from those around it.
 
-
-def _path_lines(svg: Any, path: Any, unit: float, meter: Meter) -> Iterator[Line]:
-    line: Line = []
-    for part in path:
-        if isinstance(part, svg.Move):
-            if len(line) > 1:
-                yield line
-            line = [(part.end.x, part.end.y)]
-        elif isinstance(part, svg.Line | svg.Close):
-            meter.add("vertices", 2)
-            if part.end is not None:
-                line.append((part.end.x, part.end.y))
-        else:
-            if part.start is None or part.end is None:
-                continue
-            corners = np.asarray(part.npoint(_SAMPLES), np.float64)
-            reach = float(np.ptp(corners, axis=0).max()) * unit
-            meter.check("extent", reach)
-            n = max(4, chords(reach * math.pi, 2.0 * math.pi))
-            meter.add("vertices", 2 * n)
-            meter.add("entities", _CURVE_COST + n)
-            line.extend(map(tuple, np.asarray(part.npoint([k / n for k in range(1, n + 1)])).tolist()))
-    if len(line) > 1:
-        yield line
-
-
-def _close_cost(path: str) -> int:
-    """Cost of scanning back from each ``z`` to the ``m`` before it, in entities: quadratic in the path's length at worst."""
-    since = total = 0
-    for piece in _PIECE.finditer(path):
-        if piece[0] in "mM":
-            since = 0
-            continue
-        if piece[0] in "zZ":
-            total += since
-        since += 1
-    return total // _SCAN_PER_ENTITY
-
-
-class _Measure:
-    """Measures what a file expands to, in entities.
-
-    An entity is an attribute or a number of a path; an element costs `ELEMENT_COST` of them. The library searches all attributes that an
-    element has or inherits: `_CHARS_PER_ENTITY` characters of those cost one more.
+    Attributes
+    ----------
+    matrix : Matrix
+        Maps its user units to those of the drawing.
+    view : (float, float)
+        Width and height of the viewport, for percentages.
+    layer : str
+        Names of the groups around it.
+    styles : dict of str to str
+        Values of properties that are inherited.
+    depth : int
+        Elements around it.
     """
 
-    def __init__(self, meter: Meter) -> None:
+    matrix: Matrix
+    view: FloatPair
+    layer: str = ""
+    styles: dict[str, str] = field(default_factory=dict)
+    depth: int = 0
+
+
+_INHERITED: Final[tuple[str, ...]] = (
+    "visibility",
+    "fill",
+    "fill-opacity",
+    "stroke",
+    "stroke-opacity",
+    "stroke-width",
+    "clip-rule",
+)
+Part = tuple[str, Line]
+"""A line and its layer."""
+
+
+class _Reader:
+    def __init__(
+        self, drawing: Drawing, meter: Meter, distance: float, note: Callable[[str], None], least: int
+    ) -> None:
+        self._root = drawing.root
+        self._named = drawing.named
         self._meter = meter
-        self._own: list[int] = []  # entities of an element itself
-        self._text: list[int] = []  # characters of its attributes
-        self._children: list[list[int]] = []
-        self._target: list[str] = []  # target of a `use`
-        self._named: dict[str, int] = {}
-        self._open: list[int] = []
-        self._count = 0
-        self._rules: dict[str, int] = {}
-        self._classes: list[tuple[int, str]] = []
-        self._css: list[str] | None = None
+        self._distance = distance
+        self._note = note
+        self._least = least
 
-    def run(self, data: bytes) -> None:
-        """Measure a file.
+    def run(self) -> Lines:
+        root = self._root
+        self._count()
+        width, height = self._size(root)
+        box = _view_box(root)
+        matrix = Matrix()
+        if box is not None:
+            x, y, width, height = box
+            matrix = moved(-x, -y)
+        layers: dict[str, list[Line]] = {}
+        around = _Inherited(matrix, (width, height))
+        if _is_shown(root) and not (box is not None and min(width, height) == 0.0):
+            for layer, line in self._content(root, self._within(root, around)):
+                layers.setdefault(layer, []).append(line)
+        return Lines(layers, height)
+
+    def _target(self, use: Element) -> Element | None:
+        """What a ``use`` shows."""
+        link = use.values.get("href", "").strip()
+        target = self._named.get(link[1:]) if link.startswith("#") else None
+        return target if target is not None and target.tag in _USABLE else None
+
+    def _count(self) -> None:
+        """Count everything with each `use` expanded, before any of them is: a few lines can stand for billions.
 
         Raises
         ------
         MapError
-            It is no XML, refers to itself, or has attributes that would take too long; `BudgetError`: too large.
+            Something uses itself; `BudgetError`: too many, too deep.
         """
-        parser = expat.ParserCreate()
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
-        parser.buffer_text = True
-        try:
-            parser.Parse(data, True)
-        except expat.ExpatError as error:
-            reason = f"not an SVG drawing: {expat.errors.messages[error.code]}"
-            raise MapError(reason, self._meter.path, error.lineno) from None
-        except (LookupError, ValueError) as error:  # an encoding that does not exist
-            raise MapError(f"not an SVG drawing: {shown(error, 100)}", self._meter.path) from None
-        self._count_all()
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        tag = name.rpartition(":")[2]
-        index = len(self._own)
-        things, text = ELEMENT_COST + len(attributes), 0
-        for key, value in attributes.items():
-            if key in _LISTS:
-                things += sum(1 for _ in _NUMBER.finditer(value)) + _close_cost(value)
-                if _BLANKS.search(value):
-                    raise self._fail(f"more than {MAX_BLANKS} blanks in a row in {key}")
-            elif key not in _COPIED and ":" not in key and len(value) > MAX_ATTRIBUTE:
-                raise self._fail(
-                    f"an attribute {shown(key, 20)} of {len(value)} characters: expected at most {MAX_ATTRIBUTE}"
-                )
-            else:
-                text += len(value)
-        self._count += things
-        self._meter.check("entities", self._count)
-        self._meter.check("nesting", len(self._open) + 1)
-        self._own.append(things)
-        self._text.append(text)
-        self._children.append([])
-        target = attributes.get("href", attributes.get("xlink:href", "")) if tag == "use" else ""
-        self._target.append(target[1:])
-        if "id" in attributes:
-            self._named[attributes["id"]] = index  # as in the library the last one counts
-        for word in (tag, f"#{attributes.get('id', '')}", *attributes.get("class", "").split()[:100]):
-            self._classes.append((index, word))
-        if self._open:
-            self._children[self._open[-1]].append(index)
-        self._open.append(index)
-        self._css = [] if tag == "style" else None
-
-    def _end(self, _name: str) -> None:
-        self._open.pop()
-        if self._css is not None:
-            self._styles("".join(self._css))
-            self._css = None
-
-    def _characters(self, text: str) -> None:
-        if self._css is not None:
-            self._css.append(text)
-
-    def _styles(self, text: str) -> None:
-        """Count CSS rules. Nested or unbalanced ones are refused: the library's regular expressions would backtrack without end."""
-        plain: list[str] = []
-        at = 0
-        while (begin := text.find("/*", at)) >= 0:
-            end = text.find("*/", begin + 2)
-            if end < 0:
-                raise self._fail("a comment in its style that does not end")
-            plain.append(text[at:begin])
-            at = end + 2
-        plain.append(text[at:])
-        pieces = re.split(r"([{}])", "".join(plain))
-        for number, mark in enumerate(pieces[1::2]):
-            if mark != "{}"[number % 2]:
-                raise self._fail("a style with rules in rules, or braces that do not match")
-        if len(pieces) % 4 != 1 or len(pieces[-1]) > MAX_ATTRIBUTE:
-            raise self._fail("a style with rules in rules, or braces that do not match")
-        for selectors, body in zip(pieces[0::4], pieces[2::4], strict=False):
-            if max(len(selectors), len(body)) > MAX_ATTRIBUTE:
-                raise self._fail(f"a rule of its style with more than {MAX_ATTRIBUTE} characters")
-            for selector in selectors.split(","):
-                word = selector.strip().rpartition(".")[2]
-                self._rules[word] = self._rules.get(word, 0) + len(body)
-
-    def _fail(self, what: str) -> MapError:
-        return MapError(f"not an SVG drawing that can be read: {what}", self._meter.path)
-
-    def _count_all(self) -> None:
-        """Count everything with each `use` expanded."""
-        text, rules = self._text, self._rules
-        if rules:
-            for index, word in self._classes:
-                text[index] += rules.get(word, 0)
-            text[:] = [t + rules.get(_ALL, 0) for t in text]
-        size = len(self._own)
-        things: list[int | None] = [None] * size
-        elements, characters, uses = [0] * size, [0] * size, [0] * size
+        counted: dict[int, tuple[int, int]] = {}  # elements, and uses, in an element
         inside: set[int] = set()
-        stack = [0] if size else []
+        stack = [self._root]
         while stack:
-            index = stack[-1]
-            if things[index] is not None:
+            element = stack[-1]
+            key = id(element)
+            if key in counted:
                 stack.pop()
                 continue
-            used = self._named.get(self._target[index]) if self._target[index] else None
-            below = self._children[index] if used is None else [*self._children[index], used]
-            if index not in inside:
-                inside.add(index)
+            target = self._target(element) if element.tag == "use" else None
+            below = [c for c in element.children if c.tag in _GROUPS | _SHAPES] + ([] if target is None else [target])
+            if key not in inside:
+                inside.add(key)
                 self._meter.check("nesting", len(inside))
-                for child in below:
-                    if child in inside:
-                        raise self._fail(f'"{shown(self._target[index])}" uses itself')
-                    if things[child] is None:
-                        stack.append(child)
+                if any(id(c) in inside for c in below):
+                    name = shown(element.values.get("href", "").strip()[1:])
+                    raise MapError(f'not an SVG drawing that can be read: "{name}" uses itself', self._meter.path)
+                stack += [c for c in below if id(c) not in counted]
                 continue
             stack.pop()
-            inside.discard(index)
-            things[index] = self._own[index] + sum(things[c] or 0 for c in below)
-            elements[index] = 1 + sum(elements[c] for c in below)
-            characters[index] = text[index] + sum(characters[c] + elements[c] * text[index] for c in below)
-            uses[index] = (used is not None) + sum(uses[c] for c in below)
-        if size:
-            self._meter.check("references", uses[0])
-            self._meter.check("entities", (things[0] or 0) + characters[0] // _CHARS_PER_ENTITY)
+            inside.discard(key)
+            elements, uses = (sum(counted[id(c)][k] for c in below) for k in range(2))
+            counted[key] = 1 + elements, (target is not None) + uses
+        elements, uses = counted[id(self._root)]
+        self._meter.check("references", uses)
+        self._meter.check("entities", USE_COST * elements)
+
+    def _size(self, root: Element) -> FloatPair:
+        """Width and height of the outermost viewport, pixels."""
+        width, height = (
+            length(root.values.get(key), usual, usual) or 0.0
+            for key, usual in zip(("width", "height"), _DEFAULT_SIZE, strict=True)
+        )
+        return width, height
+
+    def _within(self, element: Element, around: _Inherited) -> _Inherited:
+        """What is inherited by what is in an element."""
+        values = element.values
+        own: dict[str, str] = {
+            k: values[k].strip() for k in _INHERITED if k in values and values[k].strip() != "inherit"
+        }
+        name = str(values.get("label") or values.get("id", "")) if element.tag in _GROUPS else values.get("id", "")
+        return replace(
+            around,
+            layer=" ".join(filter(None, (around.layer, name))),
+            styles={**around.styles, **own} if own else around.styles,
+            depth=around.depth + 1,
+        )
+
+    def _element(self, element: Element, around: _Inherited) -> Iterator[Part]:
+        """The lines of an element, cut at its clip path."""
+        self._meter.add("entities", USE_COST)
+        self._meter.check("nesting", around.depth)
+        if element.tag not in _GROUPS | _SHAPES or not _is_shown(element):
+            return
+        inner = self._within(element, around)
+        own = self._transform(element, around.view)
+        if own is not None:
+            inner = replace(inner, matrix=inner.matrix @ own)
+        if inner.matrix.determinant == 0.0:
+            return
+        if element.values.get("mask", "none").strip() != "none":
+            self._note("masks are not applied")
+        clip = element.values.get("clip-path", "none").strip()
+        if clip == "none":
+            yield from self._content(element, inner)
+        else:
+            yield from self._clipped(list(self._content(element, inner)), clip, inner)
+
+    def _content(self, element: Element, inner: _Inherited) -> Iterator[Part]:
+        tag = element.tag
+        if tag in _SHAPES:
+            yield from self._shape(element, inner)
+        elif tag == "use":
+            yield from self._used(element, inner)
+        elif tag == "switch":
+            first = next((c for c in element.children if c.tag and _is_allowed(c)), None)
+            if first is not None:
+                yield from self._element(first, inner)
+        elif tag == "svg" and element is not self._root:
+            yield from self._viewport(element, inner, element.values)
+        else:
+            for child in element.children:
+                yield from self._element(child, inner)
+
+    def _shape(self, element: Element, inner: _Inherited) -> Iterator[Part]:
+        if inner.styles.get("visibility", "visible") != "visible":
+            return
+        if _is_unpainted(inner.styles):
+            self._note("shapes that are neither filled nor stroked are left out")
+            return
+        pen = Pen(inner.matrix, self._distance, self._meter, self._least)
+        for line in svgpaths.shape(element.tag, element.values, inner.view, pen, self._note):
+            yield inner.layer, line
+
+    def _used(self, element: Element, inner: _Inherited) -> Iterator[Part]:
+        target = self._target(element)
+        if target is None:
+            if element.values.get("href"):
+                self._note("some links of use lead to nothing in the file")
+            return
+        values = element.values
+        x, y = (length(values.get(k), whole) or 0.0 for k, whole in zip("xy", inner.view, strict=True))
+        inner = replace(inner, matrix=inner.matrix @ moved(x, y))
+        if target.tag not in ("svg", "symbol"):
+            yield from self._element(target, inner)
+            return
+        if not _is_shown(target):
+            return
+        sizes = {k: values[k] for k in ("width", "height") if values.get(k, "auto").strip() != "auto"}
+        # a symbol has no place of its own but in SVG 2, as inner svg elements have
+        yield from self._viewport(target, self._within(target, inner), {**target.values, **sizes})
+
+    def _viewport(self, element: Element, inner: _Inherited, values: dict[str, str]) -> Iterator[Part]:
+        """What is in an inner viewport, cut at its borders."""
+        x, y = (length(values.get(k), whole) or 0.0 for k, whole in zip("xy", inner.view, strict=True))
+        width, height = (
+            length(values.get(k), whole, whole) or 0.0 for k, whole in zip(("width", "height"), inner.view, strict=True)
+        )
+        box = _view_box(element)
+        if width <= 0.0 or height <= 0.0 or (box is not None and min(box[2:]) == 0.0):
+            return
+        outer = inner.matrix @ moved(x, y)
+        matrix, view = outer, (width, height)
+        if box is not None:
+            matrix = outer @ svgpaths.fitted(box, width, height, element.values.get("preserveAspectRatio", ""))
+            view = box[2], box[3]
+        inner = replace(inner, matrix=matrix, view=view)
+        parts: list[Part] | Iterator[Part] = (p for child in element.children for p in self._element(child, inner))
+        if values.get("overflow", "hidden").strip() not in ("visible", "auto"):
+            border = [outer(*p) for p in ((0.0, 0.0), (width, 0.0), (width, height), (0.0, height))]
+            parts = self._cut(list(parts), [[border]])
+        yield from parts
+
+    def _cut(self, parts: list[Part], areas: list[Area]) -> Iterator[Part]:
+        for layer, line in parts:
+            for piece in clipped([line], areas, self._meter):
+                yield layer, piece
+
+    def _clipped(self, parts: list[Part], clip: str, inner: _Inherited, depth: int = 0) -> Iterator[Part]:
+        """Lines cut at a clip path (CSS Masking 1, section 5)."""
+        self._meter.check("nesting", inner.depth + depth)
+        target = self._named.get(clip[5:].rstrip(") ").strip("\"' ")) if clip.startswith("url(#") else None
+        if clip.startswith('url("#') or clip.startswith("url('#"):
+            target = self._named.get(clip[6:].rstrip(") ").strip("\"' "))
+        if target is None or target.tag != "clipPath":
+            if not clip.startswith("url("):
+                self._note("clip paths other than links are not applied")
+            yield from parts
+            return
+        matrix = inner.matrix
+        if target.values.get("clipPathUnits", "").strip() == "objectBoundingBox":
+            back = matrix.inverse()
+            points = [back(*p) for _, line in parts for p in line]
+            if not points:
+                return
+            (x0, x1), (y0, y1) = ((min(v), max(v)) for v in zip(*points, strict=True))
+            matrix = matrix @ Matrix(x1 - x0, 0.0, 0.0, y1 - y0, x0, y0)
+        own = self._transform(target, inner.view)
+        if own is not None:
+            matrix = matrix @ own
+        around = replace(inner, matrix=matrix, styles={}, layer="")
+        areas: list[Area] = []
+        for child in target.children:
+            if child.tag in _SHAPES or child.tag == "use":
+                # a fill or a stroke of none does not matter here
+                lines = [
+                    line for _, line in self._element(child, replace(around, styles={"fill": "black"})) if len(line) > 1
+                ]
+                areas += [lines] if lines else []
+        cut = list(self._cut(parts, areas)) if areas else []
+        further = target.values.get("clip-path", "none").strip()
+        if further == "none":
+            yield from cut
+        else:
+            yield from self._clipped(cut, further, inner, depth + 1)
+
+    def _transform(self, element: Element, view: FloatPair) -> Matrix | None:
+        """The own transformation of an element; None: it has none."""
+        text = element.values.get("transform", "none").strip()
+        own = None if text in ("", "none") else svgpaths.transform(text)
+        if own is None:
+            if text not in ("", "none"):
+                self._note("some transformations are not understood, and left out")
+            return None
+        words = element.values.get("transform-origin", "").split()
+        if words:
+            if element.values.get("transform-box", "view-box").strip() != "view-box" and any(
+                w[-1] in "%tremop" for w in words
+            ):
+                self._note("transform-box is not applied")
+            named = {"left": "0%", "top": "0%", "center": "50%", "right": "100%", "bottom": "100%"}
+            x, y = ([named.get(w, w) for w in words] + ["50%"])[:2]
+            if words[0] in ("top", "bottom") or (words[-1] in ("left", "right") and len(words) > 1):
+                x, y = y, x
+            at = moved(length(x, view[0]) or 0.0, length(y, view[1]) or 0.0)
+            own = at @ own @ at.inverse()
+        return own
 
 
-__all__ = ["measure", "read"]
+def _view_box(element: Element) -> tuple[float, float, float, float] | None:
+    """The view box of an element; None: it has none that is valid."""
+    words = element.values.get("viewBox", "").replace(",", " ").split()
+    numbers = [length(w, 0.0, None) for w in words] if len(words) == 4 else []
+    found = [v for v in numbers if v is not None]
+    if len(found) != 4 or min(found[2:]) < 0.0:
+        return None
+    return found[0], found[1], found[2], found[3]
+
+
+def _is_shown(element: Element) -> bool:
+    """Whether it is displayed with what is in it."""
+    values = element.values
+    if values.get("display", "").strip() == "none" or not _is_allowed(element):
+        return False
+    return length(values.get("opacity"), 1.0, 1.0) != 0.0
+
+
+def _is_allowed(element: Element) -> bool:
+    """Whether its conditions hold, for a reader of English without extensions (SVG 2, section 5.8)."""
+    values = element.values
+    if "requiredExtensions" in values:
+        return False
+    if "systemLanguage" not in values:
+        return True
+    return any(w.strip().lower().partition("-")[0] == _LANGUAGE for w in values["systemLanguage"].split(","))
+
+
+def _is_unpainted(styles: dict[str, str]) -> bool:
+    """Whether a shape has neither a fill nor a stroke. A fill must say that it is none: lines have none anyway."""
+
+    def zero(name: str) -> bool:
+        return length(styles.get(name), 1.0, 1.0) == 0.0
+
+    stroked = styles.get("stroke", "none") not in _NONE and not zero("stroke-opacity") and not zero("stroke-width")
+    return not stroked and (styles.get("fill", "black") in _NONE or zero("fill-opacity"))
+
+
+__all__ = ["Lines", "lines_of", "read"]

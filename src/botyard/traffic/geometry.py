@@ -6,7 +6,6 @@ the radii. Shapely finds the pairs (STRtree).
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,14 +21,13 @@ from botyard.extras import lacking
 from botyard.formats import svg
 from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
-from botyard.names import shown
 from botyard.traffic.motion import Path2
 from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle
 
 CHORD_TOLERANCE: Final = 0.01
 """Chord tolerance: greatest distance between a curve and its polyline, m."""
 SEGMENTS_PER_CURVE: Final = 32
-"""Line segments that approximate one curve of a drawing."""
+"""Line segments that approximate one curve of a drawing, at least."""
 _MAX_HALVINGS: Final = 20
 _SEARCH_CHUNK: Final = 64
 """Pieces that are searched for in one call: a call has at most so many times the pieces of the other path as its result."""
@@ -316,57 +314,24 @@ def paths_of_svg(path: str | Path, scale: float = 0.01, budget: Budget = Budget(
     ------
     TaskError
         It cannot be read, has no lines, or exceeds the budget.
-    WorldError
-        The optional package is not installed.
     """
-    try:
-        from svgelements import SVG, Shape
-        from svgelements import Path as SvgPath
-    except ImportError:
-        raise WorldError(lacking("a drawing", "drawings")) from None
     meter = Meter(budget, str(path), TaskError)
     data = read_bytes(path, meter, TaskError)
     try:
-        svg.measure(data, meter)
-        drawing = SVG.parse(io.BytesIO(data))
+        layers = svg.lines_of(data, meter, CHORD_TOLERANCE / scale, least=SEGMENTS_PER_CURVE).layers
     except BudgetError:
         raise
     except MapError as error:
         raise TaskError(error.reason, path, error.line) from None
-    except Exception as error:  # the library raises errors of many types
-        raise TaskError(f"not an SVG drawing that can be read: {shown(error, 200)}", path) from None
     found = []
-    for element in drawing.elements():
-        if not isinstance(element, Shape) or element.values.get("visibility") == "hidden":
-            continue
-        for part in SvgPath(element).as_subpaths():
-            line = _flattened(SvgPath(part), meter)
-            if len(line) > 1:
-                found.append(line * np.array([scale, -scale]))
+    for corners in (line for lines in layers.values() for line in lines):
+        line = np.array(corners) * np.array([scale, -scale])
+        line = line[np.concatenate([[True], elementwise.hypot(*np.diff(line, axis=0).T) > 1e-9])]
+        if len(line) > 1 and np.isfinite(line).all():
+            found.append(line)
     if not found:
         raise TaskError("expected lines to drive along, found none", path)
     return found
-
-
-def _flattened(path: Any, meter: Meter) -> F8:
-    """Flatten a path of a drawing to a polyline."""
-    points: list[tuple[float, float]] = []
-    for segment in path:
-        kind = type(segment).__name__
-        meter.add("vertices", 2 if kind in ("Move", "Line", "Close") else 2 * SEGMENTS_PER_CURVE)
-        if kind == "Move" or segment.end is None:
-            points += [(segment.end.x, segment.end.y)] if segment.end is not None else []
-        elif kind in ("Line", "Close"):
-            points.append((segment.end.x, segment.end.y))
-        else:
-            points += [
-                (p.x, p.y)
-                for p in (segment.point(t) for t in np.linspace(0.0, 1.0, SEGMENTS_PER_CURVE + 1)[1:].tolist())
-            ]
-    line = np.array(points, np.float64).reshape(-1, 2)
-    if len(line) > 1:
-        line = line[np.concatenate([[True], elementwise.hypot(*np.diff(line, axis=0).T) > 1e-9])]
-    return line
 
 
 __all__ = ["SearchLimit", "SweptPath", "arc", "paths_of_svg", "spline", "task_of_paths"]

@@ -1,0 +1,355 @@
+"""The elements of an SVG file with the values that its styles give them: the part of SVG 2 and of CSS that says where lines are.
+
+The file is parsed once, in time and memory that grow with its length; all attributes that say nothing about lines are dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+from xml.parsers import expat
+
+from botyard.errors import MapError
+from botyard.formats.budget import Meter
+from botyard.names import shown
+
+NAMESPACE: Final = "http://www.w3.org/2000/svg"
+INKSCAPE: Final = "http://www.inkscape.org/namespaces/inkscape"
+ELEMENT_COST: Final = 5
+"""Cost of an element, in entities: about 50 µs."""
+MAX_CLASSES: Final = 100
+MAX_CHAIN: Final = 20
+"""Compound selectors of one selector, as in ``g > .wall``."""
+_GEOMETRY: Final = frozenset({"x", "y", "width", "height", "cx", "cy", "r", "rx", "ry", "d"})
+_STYLES: Final = frozenset(
+    {
+        "display", "visibility", "opacity", "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "clip-path", "clip-rule",
+        "overflow", "transform", "transform-origin", "transform-box", "mask",
+    }
+)  # fmt: skip
+PROPERTIES: Final = _GEOMETRY | _STYLES
+"""Attributes that a style can set, too."""
+_ATTRIBUTES: Final = PROPERTIES | {
+    "id", "class", "style", "points", "x1", "y1", "x2", "y2", "viewBox", "preserveAspectRatio", "clipPathUnits", "systemLanguage",
+    "requiredExtensions", "type",
+}  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """An element of the SVG namespace.
+
+    Attributes
+    ----------
+    tag : str
+        Its name without prefix; empty: of another namespace.
+    values : dict of str to str
+        Its attributes, overridden by its styles. ``href``: what a ``use`` refers to; ``label``: its name in Inkscape.
+    children : list of Element
+        In their order.
+    """
+
+    tag: str
+    values: dict[str, str]
+    children: list[Element] = field(default_factory=list)
+
+
+class Drawing(NamedTuple):
+    """A file.
+
+    Attributes
+    ----------
+    root : Element
+        The outermost element.
+    named : dict of str to Element
+        By id; of two that share one, the first.
+    """
+
+    root: Element
+    named: dict[str, Element]
+
+
+def read_file(data: bytes, meter: Meter, note: Callable[[str], None]) -> Drawing:
+    """Parse a file, and apply its styles.
+
+    Parameters
+    ----------
+    data : bytes
+        XML in any encoding that it declares.
+    meter : Meter
+        Counts elements, and comparisons with selectors, as ``entities``; their depth as ``nesting``.
+    note : callable
+        Receives what is left out.
+
+    Raises
+    ------
+    MapError
+        It is no XML or no SVG; `BudgetError`: too large.
+    """
+    return _Parser(meter, note).run(data)
+
+
+class _Part(NamedTuple):
+    """A compound selector: what it asks of an element."""
+
+    tag: str
+    ids: tuple[str, ...]
+    classes: frozenset[str]
+    parent: bool  # whether the part before it must match the parent, not any ancestor
+
+
+class _Rule(NamedTuple):
+    selector: tuple[_Part, ...]
+    values: dict[str, str]
+    rank: tuple[bool, int, int, int, int]
+
+
+class _Parser:
+    def __init__(self, meter: Meter, note: Callable[[str], None]) -> None:
+        self._meter = meter
+        self._note = note
+        self._root: Element | None = None
+        self._open: list[Element] = []
+        self._spaces: list[dict[str, str]] = [{"": ""}]
+        self._named: dict[str, Element] = {}
+        self._style: list[str] | None = None
+        self._sheets: list[str] = []
+
+    def run(self, data: bytes) -> Drawing:
+        parser = expat.ParserCreate()
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        parser.buffer_text = True
+        try:
+            parser.Parse(data.lstrip(b" \t\r\n"), True)
+        except expat.ExpatError as error:
+            reason = f"not an SVG drawing: {expat.errors.messages[error.code]}"
+            line = error.lineno + data[: len(data) - len(data.lstrip(b" \t\r\n"))].count(b"\n")
+            raise MapError(reason, self._meter.path, line) from None
+        except (LookupError, ValueError) as error:  # an encoding that does not exist
+            raise MapError(f"not an SVG drawing: {shown(error, 100)}", self._meter.path) from None
+        if self._root is None or self._root.tag != "svg":
+            raise MapError("not an SVG drawing: expected the element svg, found another one", self._meter.path)
+        self._cascade(self._root)
+        return Drawing(self._root, self._named)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._meter.add("entities", ELEMENT_COST + len(attributes))
+        self._meter.check("nesting", len(self._open) + 1)
+        spaces = self._spaces[-1]
+        declared = {k.partition(":")[2]: v for k, v in attributes.items() if k == "xmlns" or k.startswith("xmlns:")}
+        if declared:
+            spaces = {**spaces, **declared}
+        self._spaces.append(spaces)
+        prefix, _, local = name.rpartition(":")
+        # files without a declaration are common
+        ours = spaces.get(prefix, prefix) in (NAMESPACE, "", "svg")
+        values = {k: v for k, v in attributes.items() if k in _ATTRIBUTES}
+        for key, value in attributes.items():
+            of, _, word = key.rpartition(":")
+            if word == "href" and local == "use" and (not of or "href" not in values):
+                values["href"] = value
+            elif word == "label" and spaces.get(of, of) in (INKSCAPE, "inkscape"):
+                values["label"] = value
+        element = Element(local if ours else "", values)
+        if "id" in values:
+            self._named.setdefault(values["id"], element)
+        if self._open:
+            self._open[-1].children.append(element)
+        elif self._root is None:
+            self._root = element
+        self._open.append(element)
+        if element.tag == "style" and values.get("type", "text/css").strip().lower() in ("", "text/css"):
+            self._style = []
+
+    def _end(self, _name: str) -> None:
+        self._open.pop()
+        self._spaces.pop()
+        if self._style is not None:
+            self._sheets.append("".join(self._style))
+            self._style = None
+
+    def _characters(self, text: str) -> None:
+        if self._style is not None:
+            self._style.append(text)
+
+    def _cascade(self, root: Element) -> None:
+        """Let the styles override attributes (CSS Cascading and Inheritance, section 6)."""
+        rules: list[_Rule] = []
+        strange = 0
+        for sheet in self._sheets:
+            for selectors, body in _rules(sheet):
+                normal, important = declarations(body)
+                if not normal and not important:
+                    continue
+                for text in selectors.split(","):
+                    self._meter.add("entities", 1)
+                    selector = _selector(text)
+                    if selector is None:
+                        strange += 1
+                        continue
+                    weight = (
+                        sum(len(p.ids) for p in selector), sum(len(p.classes) for p in selector), sum(p.tag != "" for p in selector),
+                    )  # fmt: skip
+                    for values, strong in ((normal, False), (important, True)):
+                        if values:
+                            rules.append(_Rule(selector, values, (strong, *weight, len(rules))))
+        if strange:
+            self._note(f"{strange} selectors of its style are not understood, and left out")
+        rules.sort(key=lambda rule: rule.rank)
+        index: dict[str, list[tuple[int, _Rule]]] = {}
+        for k, rule in enumerate(rules):
+            last = rule.selector[-1]
+            key = f"#{last.ids[0]}" if last.ids else f".{min(last.classes)}" if last.classes else last.tag
+            index.setdefault(key, []).append((k, rule))
+        self._apply(root, index)
+
+    def _apply(self, root: Element, index: dict[str, list[tuple[int, _Rule]]]) -> None:
+        path: list[Element] = []
+        pending: list[tuple[Element, bool]] = [(root, True)]
+        while pending:
+            element, entering = pending.pop()
+            if not entering:
+                path.pop()
+                continue
+            path.append(element)
+            pending.append((element, False))
+            pending += [(child, True) for child in reversed(element.children)]
+            values = element.values
+            weak: list[dict[str, str]] = []
+            strong: list[dict[str, str]] = []
+            if index and element.tag:
+                keys = ["", element.tag, f"#{values.get('id', '')}", *(f".{c}" for c in _classes(element))]
+                found = [pair for key in keys for pair in index.get(key, ())]
+                self._meter.add("entities", len(found))
+                for _, rule in sorted(found, key=lambda pair: pair[0]):
+                    if self._matches(rule.selector, path):
+                        (strong if rule.rank[0] else weak).append(rule.values)
+            own = declarations(values["style"]) if "style" in values else ({}, {})
+            for more in (*weak, own[0], *strong, own[1]):
+                values.update(more)
+
+    def _matches(self, selector: tuple[_Part, ...], path: Sequence[Element]) -> bool:
+        """Whether a selector matches the last element of a path from the root."""
+        if not _fits(selector[-1], path[-1]):
+            return False
+        # the set of places in the path that the parts so far can stand at: no backtracking
+        places = {len(path) - 1}
+        for part, after in zip(reversed(selector[:-1]), reversed(selector[1:]), strict=True):
+            if after.parent:
+                candidates = {p - 1 for p in places if p > 0}
+            else:
+                candidates = set(range(max(places)))
+            self._meter.add("entities", len(candidates))
+            places = {p for p in candidates if _fits(part, path[p])}
+            if not places:
+                return False
+        return True
+
+
+def _classes(element: Element) -> list[str]:
+    return element.values.get("class", "").split(maxsplit=MAX_CLASSES)[:MAX_CLASSES]
+
+
+def _fits(part: _Part, element: Element) -> bool:
+    return (
+        part.tag in ("", element.tag)
+        and all(one == element.values.get("id") for one in part.ids)
+        and (not part.classes or part.classes <= set(_classes(element)))
+    )
+
+
+_CSS: Final = re.compile(
+    r"/\*.*?(?:\*/|\Z)"
+    r"|\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?"
+    r"|url\(\s*[^)\"']*\)?|[{};]",
+    re.DOTALL | re.IGNORECASE,
+)
+"""Comments, texts and links, in which marks count for nothing; and the marks."""
+_MEDIA: Final = re.compile(r"@media\s+(all|screen|only\s+screen)\s*\Z", re.IGNORECASE)
+_SIMPLE: Final = re.compile(r"([#.]?)([\w-]+)|(\*)|(:root)")
+
+
+def _rules(sheet: str) -> Iterator[tuple[str, str]]:
+    """Selectors and declarations of the rules that hold on a screen; other rules (fonts, print, animations) are passed over."""
+    text: list[str] = []
+    selectors: list[str] = []  # of the blocks that are open
+    at = 0
+    for mark in _CSS.finditer(sheet):
+        text.append(sheet[at : mark.start()])
+        at = mark.end()
+        if mark[0] == "{":
+            selectors.append("".join(text).strip())
+            text = []
+        elif mark[0] == "}":
+            if selectors:
+                selector = selectors.pop()
+                if not selector.startswith("@") and all(map(_MEDIA.match, selectors)):
+                    yield selector, "".join(text)
+            text = []
+        elif mark[0] == ";":
+            # ends a declaration, or an @import
+            text = [*text, ";"] if selectors else []
+        elif not mark[0].startswith("/*"):
+            text.append(mark[0])
+
+
+def _selector(text: str) -> tuple[_Part, ...] | None:
+    """A selector of tags, ids, classes, descendants and children; None: it asks for something else."""
+    parts: list[_Part] = []
+    parent = False
+    for word in text.replace(">", " > ").split():
+        if word == ">":
+            if parent or not parts:
+                return None
+            parent = True
+            continue
+        tag, ids, classes, at = "", [], [], 0
+        while at < len(word):
+            piece = _SIMPLE.match(word, at)
+            if piece is None or (not piece[1] and at):
+                return None
+            if piece[4]:
+                tag = "svg"
+            elif piece[1] == "#":
+                ids.append(piece[2])
+            elif piece[1] == ".":
+                classes.append(piece[2])
+            elif piece[2]:
+                tag = piece[2]
+            at = piece.end()
+        parts.append(_Part(tag, tuple(ids), frozenset(classes), parent))
+        parent = False
+    return tuple(parts) if parts and not parent and len(parts) <= MAX_CHAIN else None
+
+
+def declarations(body: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The values of a style that say something about lines: the normal ones, and those that are important."""
+    normal: dict[str, str] = {}
+    important: dict[str, str] = {}
+    text, at = [], 0
+    pieces: list[str] = []
+    for mark in _CSS.finditer(body):
+        text.append(body[at : mark.start()])
+        at = mark.end()
+        if mark[0] == ";":
+            pieces.append("".join(text))
+            text = []
+        elif not mark[0].startswith("/*"):
+            text.append(mark[0])
+    pieces.append("".join([*text, body[at:]]))
+    for piece in pieces:
+        name, colon, value = piece.partition(":")
+        name = name.strip().lower()
+        if colon and name in PROPERTIES:
+            value = value.strip()
+            cut = re.sub(r"\s*!\s*important\Z", "", value[-40:], flags=re.IGNORECASE)
+            strong = len(cut) < len(value[-40:])
+            (important if strong else normal)[name] = value[:-40] + cut if strong else value
+    return normal, important
+
+
+__all__ = ["PROPERTIES", "Drawing", "Element", "declarations", "read_file"]
