@@ -147,7 +147,8 @@ def test_a_master_control_lets_one_pass_before_the_other(broker: int, tmp_path: 
         master.wait(lambda: master.connections["agv0"][-1] == "OFFLINE" and master.connections["agv1"][-1] == "OFFLINE")
         assert (master.last("agv1")["lastNodeId"], master.last("agv1")["nodeStates"]) == ("b3", [])
         seen = [s["lastNodeId"] for s in master.states["agv0"]]
-        assert list(dict.fromkeys(seen)) == ["", "a0", "a1", "a2", "a3"]
+        assert seen == sorted(seen), "in order; a busy machine may pass several nodes between two states"
+        assert {"", "a0", "a3"} <= set(seen) <= {"", "a0", "a1", "a2", "a3"}
         headers = [s["headerId"] for s in master.states["agv0"]]
         assert headers == sorted(set(headers))
         assert json.loads(result.read_text())["metrics"]["stops"] == 1

@@ -267,8 +267,10 @@ class Fleet:
         return self._traffic is not None
 
     def prepare(self) -> Traffic:
-        """Make the run of all orders, for `begin`. May run in another thread as `study` may."""
-        return self._made([agv.route for agv in self._agvs], self._pairs)
+        """Make and start the run of all orders, for `begin`. May run in another thread as `study` may."""
+        traffic = self._made([agv.route for agv in self._agvs], self._pairs)
+        traffic.start()
+        return traffic
 
     def begin(self, now: float, speed: float = 1.0, traffic: Traffic | None = None) -> None:
         """Start the run.
@@ -284,7 +286,6 @@ class Fleet:
         """
         self._traffic = traffic or self.prepare()
         self._begin, self._speed = now, speed
-        self._traffic.start()
         for i in range(len(self._agvs)):
             self._permit(i)
 
