@@ -201,6 +201,27 @@ PLAN = (
 LEAGUE = {"start": [[0, 0, "E"], [1, 2, "N"]], "actualPaths": ["F,W,F,F", "F,F,F,W"]}
 
 
+SEGMENTS = '{"start": [[0, 0, "E"]], "actualPaths": ["[(0,0,0,E,0):%s]"]}'
+
+
+def test_plans_of_the_league_of_2026(tmp_path: Path) -> None:
+    """Start-Kit, Input_Output_Format.md, "Path string format"."""
+    path = tmp_path / "plan.json"
+    old = {"start": [[0, 0, "E"], [3, 0, "E"]], "actualPaths": ["F,F,W", "W,F,F"]}
+    new = {"start": old["start"], "actualPaths": ["[(0,0,0,E,0):(F 2,W 1)]", "[(0,3,0,E,0):(W 1,F 2)]"]}
+    plans = []
+    for plan in (old, new):
+        path.write_text(json.dumps(plan))
+        plans.append(read_plan(path))
+    assert plans[0] == plans[1] == [[(0, 0), (1, 0), (2, 0), (2, 0)], [(0, -3), (0, -3), (1, -3), (2, -3)]]
+    ticks = "[(0,0,0,0,0):(F 2,W 1)] [(3,0,0,E,2):(F 1, C 3)][(7,0,1,N,0):(F 3)]"
+    path.write_text(json.dumps({"start": [[0, 0, "E"]], "actualPaths": [ticks], "agentMaxCounter": 3}))
+    assert read_plan(path) == [[(0, 0)] * 4 + [(1, 0)] * 6 + [(1, 1)]], (
+        "a move takes three ticks, beside those of waiting"
+    )
+    assert task_of_plan(read_plan(path)).order == ((0, 1), (0, 2))
+
+
 def test_plans_become_tasks_with_an_order(tmp_path: Path) -> None:
     path = tmp_path / "plan.txt"
     path.write_text(PLAN)
@@ -224,7 +245,21 @@ def test_plans_become_tasks_with_an_order(tmp_path: Path) -> None:
         ("Agent 0: nowhere", 'found "nowhere"'),
         ("Agent 0: (0,0)->(2,0)", r"agent 0 jumps from \(0, 0\) to \(2, 0\) at step 1"),
         ("Agent 0: (0,0)->(1,0)\nAgent 1: (1,1)->(1,0)", r"agents 0 and 1 are both at \(1, 0\) at step 1"),
-        ('{"start": []}', "no plan of the League"),
+        ('{"start": []}', "expected a plan of the League of Robot Runners: actualPaths is missing"),
+        ('{"mapFile": "a.map", "agentFile": "b", "teamSize": 2}', "with start: found its input, with mapFile"),
+        ('{"start": 1, "actualPaths": []}', "start: expected an array with an entry for each robot, found 1"),
+        ('{"start": [[0, 0, "E"]], "actualPaths": []}', "expected a path for each of 1 starts"),
+        ('{"start": [[0, 0, "X"]], "actualPaths": ["F"]}', r"start\[0\]: expected \[row, column, E, S, W or N\]"),
+        ('{"start": [[0]], "actualPaths": ["F"]}', r"start\[0\]: expected \[row, column, E, S, W or N\]"),
+        ('{"start": [[0, 0, "E"]], "actualPaths": [7]}', r"actualPaths\[0\]: expected a text of moves, found 7"),
+        ('{"start": [], "actualPaths": [], "actionModel": "MAPF"}', 'actionModel: expected MAPF_T, found "MAPF"'),
+        ('{"start": [], "actualPaths": [], "agentMaxCounter": 0}', "agentMaxCounter: expected ticks of a move"),
+        (SEGMENTS % "(F 1", r'\[\(t,row,column,heading,counter\):\(F 10,W 2\)\], found "\[\(0,0,0,E,0\):\(F1\]"'),
+        (SEGMENTS % "(F)", 'expected moves with their ticks, F 10, found "F"'),
+        (SEGMENTS % "(X 1)", 'expected moves F, R, C, W or T, found "X"'),
+        (SEGMENTS % "(W 999999999)", "a plan of more than 10000000 steps"),
+        (SEGMENTS % "(F 1)][(2,0,1,E,0):(F 1)", "tick 2: expected the state after the moves before it, tick 1"),
+        (SEGMENTS % "(F 1)][(1,1,1,E,0):(F 1)", r"tick 1: expected the state .* \(0, 1, 0\), found"),
         ('{"start": [[0, 0, "E"]], "actualPaths": ["F,X"]}', 'expected moves F, R, C, W or T, found "X"'),
     ],
 )

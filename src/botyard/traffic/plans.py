@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -19,14 +19,11 @@ from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.jsonfile import loads
 from botyard.traffic.generate import CELL, Cell, shortest_way, task_of_routes
+from botyard.traffic.league import plan_of_league
 from botyard.traffic.task import Task, TaskError, Vehicle
 
 _LINE: Final = re.compile(r"^\s*[Aa]gent\s+(\d+)\s*:\s*(.*?)\s*;?\s*$")
 _PLACE: Final = re.compile(r"\(\s*(-?\d+)\s*,\s*(-?\d+)\s*(?:,\s*-?\d+\s*)?\)")
-_HEADINGS: Final = {"E": 0, "S": 1, "W": 2, "N": 3}
-_NEXT_CELL: Final = ((0, 1), (1, 0), (0, -1), (-1, 0))
-"""Row and column offsets of the next cell to the east, south, west and north."""
-MAX_STEPS: Final = 10_000_000
 
 
 def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
@@ -44,7 +41,7 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
         raise TaskError("expected a text in UTF-8, found something else", path) from None
     meter.add("entities", text.count("\n"))
     if text.lstrip().startswith("{"):
-        return _league(text, str(path), budget)
+        return plan_of_league(loads(text, Meter(budget, str(path), TaskError), TaskError), str(path))
     agents: dict[int, list[Cell]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         match = _LINE.match(line)
@@ -58,30 +55,6 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
     if not agents or sorted(agents) != list(range(len(agents))):
         raise TaskError("expected lines Agent 0: …, Agent 1: … and so on, without gaps", path)
     return [agents[i] for i in range(len(agents))]
-
-
-def _league(text: str, path: str, budget: Budget) -> list[list[Cell]]:
-    data: Any = loads(text, Meter(budget, path, TaskError), TaskError)
-    try:
-        starts, moves = data["start"], data["actualPaths"]
-        found = []
-        for i, (start, line) in enumerate(zip(starts, moves, strict=True)):
-            row, column, heading = int(start[0]), int(start[1]), _HEADINGS[start[2]]
-            cells = [(column, -row)]
-            for move in line.replace(",", "").replace(" ", ""):
-                if move == "F":
-                    row, column = row + _NEXT_CELL[heading][0], column + _NEXT_CELL[heading][1]
-                elif move in "RC":
-                    heading = (heading + (1 if move == "R" else 3)) % 4
-                elif move not in "WT":
-                    raise TaskError(f'actualPaths[{i}]: expected moves F, R, C, W or T, found "{move}"', path)
-                cells.append((column, -row))
-            found.append(cells)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise TaskError(f"no plan of the League of Robot Runners: {error!r}"[:200], path) from None
-    if sum(map(len, found)) > MAX_STEPS:
-        raise TaskError(f"a plan of more than {MAX_STEPS} steps", path)
-    return found
 
 
 def task_of_plan(

@@ -1,0 +1,161 @@
+"""Reads plans of the League of Robot Runners: the output files of its start kit, of 2023 and 2024, and of 2026.
+
+Until 2024 a path is a text of moves, one for each step: ``F,R,C,W``. Since 2026 it is a text of segments,
+``[(t,row,column,heading,counter):(F 10,W 2)]…``: the state at tick t, and moves with their numbers of ticks. A move is done after
+``agentMaxCounter`` ticks, not counting ticks in which the robot waits; ``counter`` tells how many of them have passed. Source:
+MAPF-Competition/Start-Kit, Input_Output_Format.md.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from botyard.formats.jsonfile import brief
+from botyard.traffic.task import TaskError
+
+Cell = tuple[int, int]
+
+MAX_STEPS: Final = 10_000_000
+"""Steps of all agents of a plan."""
+_HEADINGS: Final = {"E": 0, "S": 1, "W": 2, "N": 3, "0": 0, "1": 1, "2": 2, "3": 3}
+_NEXT_CELL: Final = ((0, 1), (1, 0), (0, -1), (-1, 0))
+"""Row and column offsets of the next cell to the east, south, west and north."""
+_SEGMENT: Final = re.compile(r"\[\((\d{1,9}),(-?\d{1,9}),(-?\d{1,9}),(\w{1,4}),(\d{1,9})\):\(([^()\[\]]*)\)\]")
+_MOVES: Final = re.compile(r"([A-Z]) ?(\d{1,9})")
+
+
+class _Agent:
+    """State of an agent, and the cells that it has been in."""
+
+    def __init__(self, row: int, column: int, heading: int, ticks: int) -> None:
+        self.state = row, column, heading
+        self.counter = 0
+        self.cells = [(column, -row)]
+        self._ticks = ticks
+
+    def move(self, move: str, count: int) -> None:
+        """Make a move for some ticks."""
+        if move in "WT":
+            self.cells += [self.cells[-1]] * count
+            return
+        for _ in range(count):
+            self.counter += 1
+            if self.counter >= self._ticks:
+                self.counter = 0
+                row, column, heading = self.state
+                if move == "F":
+                    self.state = row + _NEXT_CELL[heading][0], column + _NEXT_CELL[heading][1], heading
+                else:
+                    self.state = row, column, (heading + (1 if move == "R" else 3)) % 4
+            self.cells.append((self.state[1], -self.state[0]))
+
+
+class _Reader:
+    """Reads the parts of a document; errors name the key."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._steps = 0
+
+    def fail(self, key: str, expected: str, found: object) -> TaskError:
+        """Make the error for a key."""
+        return TaskError(f"{key}: expected {expected}, found {brief(found)}", self._path)
+
+    def plan(self, data: Any) -> list[list[Cell]]:
+        """The cell (x, y) of each agent at each step, y up."""
+        for key in ("start", "actualPaths"):
+            if key in data:
+                continue
+            if "mapFile" in data:
+                raise TaskError(
+                    f"expected the output of a planner of the League of Robot Runners, with {key}: found its input, with mapFile",
+                    self._path,
+                )
+            raise TaskError(f"expected a plan of the League of Robot Runners: {key} is missing", self._path)
+        starts, paths = data["start"], data["actualPaths"]
+        for key, value in (("start", starts), ("actualPaths", paths)):
+            if not isinstance(value, list):
+                raise self.fail(key, "an array with an entry for each robot", value)
+        if len(starts) != len(paths):
+            raise self.fail("actualPaths", f"a path for each of {len(starts)} starts", f"{len(paths)} paths")
+        if data.get("actionModel", "MAPF_T") != "MAPF_T":
+            raise self.fail("actionModel", "MAPF_T", data["actionModel"])
+        ticks = data.get("agentMaxCounter", 1)
+        if type(ticks) is not int or not 1 <= ticks <= MAX_STEPS:
+            raise self.fail("agentMaxCounter", f"ticks of a move, 1 … {MAX_STEPS}", ticks)
+        return [self._cells(i, start, path, ticks) for i, (start, path) in enumerate(zip(starts, paths, strict=True))]
+
+    def _cells(self, i: int, start: Any, path: Any, ticks: int) -> list[Cell]:
+        good = isinstance(start, list) and len(start) >= 3 and type(start[0]) is int and type(start[1]) is int
+        if not good or str(start[2]) not in _HEADINGS:
+            raise self.fail(f"start[{i}]", "[row, column, E, S, W or N]", start)
+        where = f"actualPaths[{i}]"
+        if not isinstance(path, str):
+            raise self.fail(where, "a text of moves", path)
+        is_segments = path.lstrip().startswith("[")
+        agent = _Agent(start[0], start[1], _HEADINGS[str(start[2])], ticks if is_segments else 1)
+        if is_segments:
+            self._segments(where, path, agent)
+        else:
+            for move in path.replace(",", "").replace(" ", ""):
+                self._move(where, agent, move, 1)
+        return agent.cells
+
+    def _move(self, where: str, agent: _Agent, move: str, count: int) -> None:
+        if move not in "FRCWT":
+            raise self.fail(where, "moves F, R, C, W or T", move)
+        self._steps += count
+        if self._steps > MAX_STEPS:
+            raise TaskError(f"a plan of more than {MAX_STEPS} steps", self._path)
+        agent.move(move, count)
+
+    def _segments(self, where: str, path: str, agent: _Agent) -> None:
+        """Make the moves of segments; the state of each must be the one in which the segment before it ends."""
+        text = "".join(path.split())
+        at = 0
+        while at < len(text):
+            found = _SEGMENT.match(text, at)
+            if found is None:
+                raise self.fail(where, "[(t,row,column,heading,counter):(F 10,W 2)]", text[at : at + 40])
+            t, row, column, heading, counter, moves = found.groups()
+            if heading not in _HEADINGS:
+                raise self.fail(where, "a heading E, S, W or N", heading)
+            state, ticks = (int(row), int(column), _HEADINGS[heading]), len(agent.cells) - 1
+            if (int(t), state) != (ticks, agent.state):
+                raise self.fail(
+                    f"{where}: tick {t}", f"the state after the moves before it, tick {ticks}, {agent.state}", state
+                )
+            agent.counter = int(counter)
+            for part in filter(None, moves.split(",")):
+                move = _MOVES.fullmatch(part)
+                if move is None:
+                    raise self.fail(where, "moves with their ticks, F 10", part)
+                self._move(where, agent, move[1], int(move[2]))
+            at = found.end()
+
+
+def plan_of_league(data: Any, path: str) -> list[list[Cell]]:
+    """Read a parsed output file.
+
+    Parameters
+    ----------
+    data : dict
+        The JSON document.
+    path : str
+        Its file, for messages.
+
+    Returns
+    -------
+    list of lists of (int, int)
+        The cell (x, y) of each agent at each step (2026: tick), y up.
+
+    Raises
+    ------
+    TaskError
+        It is no such plan.
+    """
+    return _Reader(path).plan(data)
+
+
+__all__ = ["MAX_STEPS", "plan_of_league"]
