@@ -90,7 +90,7 @@ def counts(node: RtpsNode) -> dict[str, int]:
         "asking": len(inbox.asking),
         "waiting": len(part._pending.unacknowledged),
         "assemblies": len(inbox.assemblies) + len(inbox.assembling),
-        "held": inbox.held_bytes,
+        "held": inbox.held.used,
         "kept": sum(len(w.kept) for w in topics),  # type: ignore[arg-type]
         "timers": len(asyncio.get_running_loop()._scheduled),  # type: ignore[attr-defined]
     }

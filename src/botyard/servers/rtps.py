@@ -31,6 +31,8 @@ BURST_S: Final = 0.05
 """The same: burst, s."""
 MAX_PACKETS: Final = 64
 """Most packets of one socket that are looked at in one iteration of the event loop."""
+ITERATION_BUDGET_S: Final = 0.01
+"""The same: processing time, s."""
 MAX_PACKET_BYTES: Final = 65536
 RECEIVE_BUFFER_BYTES: Final = 4 << 20
 """Receive buffer that is asked for, bytes."""
@@ -213,6 +215,8 @@ class RtpsNode:
             if self._only and source[0] not in self._only:
                 continue
             self._fence.run(feed, packet, source, now)
+            if worked() - start > ITERATION_BUDGET_S:
+                break
         self._time.spend(now, worked() - start)
         self.wake()
         wait = self._time.wait(now)

@@ -18,6 +18,7 @@ from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData, 
 from botyard.protocols.rtps.events import EventKind
 from botyard.protocols.rtps.participant import Participant
 from botyard.protocols.rtps.qos import Durability, Qos
+from botyard.protocols.shares import SHARES
 from tests.protocols.rtps.network import EPOCH, GROUP, Network, Node
 from tests.protocols.rtps.test_delivery import CDR, LATCHED, RELIABLE, Got, payload, wait
 
@@ -148,12 +149,12 @@ def test_any_lists(data: bytes) -> None:
                 continue
 
 
-def announcement(number: int, address: tuple[str, int] = SOURCE, **more: Any) -> bytes:
+def announcement(number: int, address: tuple[str, int] = SOURCE, sample: int = 1, **more: Any) -> bytes:
     """SPDP of a participant."""
     prefix = b"\1\x0f" + number.to_bytes(10, "big")
     about = replace(ParticipantData(prefix + guids.PARTICIPANT, (address,), (address,)), **more)
     pair = guids.SPDP_READER + guids.SPDP_WRITER
-    return wire.header(prefix) + wire.data(pair, 1, about.encode())
+    return wire.header(prefix) + wire.data(pair, sample, about.encode())
 
 
 def alone() -> Participant:
@@ -388,14 +389,15 @@ def test_all_held_samples_are_bounded() -> None:
         for number in range(2, 60):
             attacker.send(wire.data(wire.ANY + writer, number, CDR + bytes(50_000)))
     inbox = part._inbox
-    assert limits.MAX_TOTAL_HELD_BYTES - 60_000 < inbox.held_bytes <= limits.MAX_TOTAL_HELD_BYTES
+    share = limits.MAX_TOTAL_HELD_BYTES // SHARES
+    assert share - 60_000 < inbox.held.used <= share
     for writer in writers[:5]:
         attacker.send(wire.data(wire.ANY + writer, 1, CDR))
         attacker.send(wire.heartbeat(wire.ANY, writer, 1, 60, 1))
     assert len(got) > 100
     attacker.now += 1000.0
     part.due(attacker.now)
-    assert inbox.held_bytes == 0
+    assert inbox.held.used == 0
 
 
 def test_an_endpoint_elsewhere_is_not_served() -> None:

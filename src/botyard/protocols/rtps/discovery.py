@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
 from botyard.protocols.rtps import guids, wire
@@ -14,12 +16,14 @@ from botyard.protocols.rtps.guids import Address
 from botyard.protocols.rtps.history import KeepInstances
 from botyard.protocols.rtps.limits import (
     ANNOUNCEMENTS_PER_S,
+    MAX_AT_ONCE,
     MAX_ENDPOINTS,
     MAX_GREETED_LOCATORS,
     MAX_GREETINGS,
     MAX_IGNORED,
     MAX_PARAMETER_BYTES,
     MAX_PARTICIPANTS,
+    MAX_PEER_ADDRESSES,
     MAX_PEER_ENDPOINTS,
 )
 from botyard.protocols.rtps.outbox import Destination, Outbox
@@ -39,6 +43,8 @@ GREET_AFTER_S: Final = 0.1
 """From one greeting of a participant to the next, s; then twice as long each time."""
 SWEEP_EVERY_S: Final = 1.0
 ALIVE_EVERY_S: Final = LEASE_S / 3.0
+CHORES_EVERY_S: Final = 0.005
+"""From one part of what takes long to the next, s: the world's steps and other clients come between."""
 _AUTOMATIC: Final = b"\0\0\0\x01"
 """Kind of a participant message: automatic liveliness (§9.6.3.1)."""
 _BUILTIN_QOS: Final = Qos(durability=Durability.TRANSIENT_LOCAL, depth=1)
@@ -110,6 +116,10 @@ class Discovery:
         self._local: dict[str, dict[bytes, Writer[Any] | Reader]] = {}
         self._remote: dict[str, dict[bytes, EndpointData]] = {}
         self._remote_count = 0
+        # participants that have gone, and of which endpoints are still matched
+        self._leaving: dict[bytes, Peer] = {}
+        # what takes long, by what it is about: a part of it is done in each call of `due`
+        self._chores: dict[tuple[str, bytes], Iterator[None]] = {}
         self._ignored: dict[bytes, int] = {}
         self._rate = RateLimit(ANNOUNCEMENTS_PER_S, ANNOUNCEMENTS_PER_S)
         self._greeting: dict[Peer, None] = {}
@@ -183,8 +193,25 @@ class Discovery:
                 # CDR of ParticipantMessageData: prefix, kind, no data (§9.6.3.1)
                 key = self._prefix + _AUTOMATIC
                 self.liveliness.put(key, b"\0\1\0\0" + key + wire.OURS.uint32.pack(0), now)
+        self._work()
         greet_at = min((peer.greet_at for peer in self._greeting), default=p.INFINITE)
-        return min(self._announce_at, self._sweep_at, self._alive_at, greet_at)
+        chores_at = now + CHORES_EVERY_S if self._chores else p.INFINITE
+        return min(self._announce_at, self._sweep_at, self._alive_at, greet_at, chores_at)
+
+    def _work(self) -> None:
+        """Do a part of what takes long."""
+        room = MAX_AT_ONCE
+        while self._chores and room:
+            key, chore = next(iter(self._chores.items()))
+            room -= sum(1 for _ in islice(chore, room))
+            if room:
+                del self._chores[key]
+
+    def _start(self, name: str, guid: bytes, chore: Iterator[None]) -> None:
+        """Do a part of something now, and of what is left a part in each call of `due`."""
+        self._chores.pop((name, guid), None)
+        if sum(1 for _ in islice(chore, MAX_AT_ONCE)) == MAX_AT_ONCE:
+            self._chores[name, guid] = chore
 
     # -- other participants
 
@@ -216,7 +243,7 @@ class Discovery:
                 self._forget(peer, EventKind.LEFT)
             self._ignore(prefix, number, reason, source)
         elif peer is None:
-            self._meet(Peer(data, number, now, self._greeted(data, source)), now, len(payload))
+            self._meet(Peer(data, number, now, source[0], self._greeted(data, source)), now, len(payload))
         else:
             self._changed(peer, data, number, source, now)
 
@@ -254,16 +281,32 @@ class Discovery:
     def _meet(self, peer: Peer, now: float, size: int) -> None:
         """A new participant, which has announced itself with so many bytes."""
         if len(self.peers) >= MAX_PARTICIPANTS:
-            unverified = next((x for x in self.peers.values() if not x.host), None)
-            if unverified is None:
+            other = self._who_gives_way(peer.origin, now)
+            if other is None:
                 text = f"a participant more than the {MAX_PARTICIPANTS} that are served"
                 self._events.add(EventKind.REFUSED, peer.data.guid, text)
                 return
-            self._forget(unverified, EventKind.LOST)
+            if other.host:
+                text = f"the participant at {other.host} gives way to one at {peer.origin}: no more are served"
+                self._events.add(EventKind.REFUSED, other.data.guid, text)
+            self._forget(other, EventKind.LOST)
         self.peers[peer.prefix] = peer
         peer.announced(size)
         self._greeting[peer] = None
         peer.greet_at = now
+
+    def _who_gives_way(self, origin: str, now: float) -> Peer | None:
+        """Who gives its place up to a participant from a host: see `MAX_PARTICIPANTS`."""
+        peers = self.peers.values()
+        unverified = next((x for x in peers if not x.host), None)
+        if unverified is not None:
+            return unverified
+        counts = Counter(x.host for x in peers)
+        host, most = counts.most_common(1)[0]
+        if counts[origin] + 1 >= most:
+            return next((x for x in peers if x.host == origin and x.is_idle(now)), None)
+        of_host = [x for x in peers if x.host == host]
+        return next((x for x in of_host if x.is_idle(now)), of_host[-1])
 
     def _greet(self, peer: Peer, now: float) -> None:
         """Announce ourselves to a participant, and ask whether it is there: what it answers shows that it is where it says.
@@ -315,13 +358,14 @@ class Discovery:
 
     def _changed(self, peer: Peer, data: ParticipantData, number: int, source: Address, now: float) -> None:
         """A participant says something else of itself, such as other addresses."""
-        peer.data, peer.number = data, number
+        before, peer.data, peer.number = peer.data, data, number
         if not peer.host:
             peer.greeted = self._greeted(data, source)
             return
         if not peer.is_at(peer.host):  # it has moved: whether it is there must be seen anew
             self._forget(peer, EventKind.LEFT)
-            self._meet(Peer(data, number, now, self._greeted(data, source)), now, len(data.encode()))
+            moved = Peer(data, number, now, source[0], self._greeted(data, source))
+            self._meet(moved, now, len(data.encode()))
             return
         destination = self._meta_destination(peer)
         for ours, theirs, _ in _WRITERS:
@@ -330,11 +374,18 @@ class Discovery:
         for ours, theirs, _ in _READERS:
             if peer.prefix + theirs in self.readers[ours].matched:
                 self.readers[ours].move(peer.prefix + theirs, destination)
-        for endpoint in peer.endpoints.values():
+        if (data.metatraffic, data.default) != (before.metatraffic, before.default):
+            self._start("move", peer.prefix, self._move(peer))
+
+    def _move(self, peer: Peer) -> Iterator[None]:
+        """Send to the endpoints of a participant where it is now."""
+        for endpoint in tuple(peer.endpoints.values()):
             address = peer.address_of(endpoint)
-            for local in self._local.get(endpoint.topic, {}).values():
-                if endpoint.guid in local.matched and address is not None:
-                    local.move(endpoint.guid, self._outbox.destination(address))
+            if peer.endpoints.get(endpoint.guid) is endpoint and address is not None:
+                for local in self._local.get(endpoint.topic, {}).values():
+                    if endpoint.guid in local.matched:
+                        local.move(endpoint.guid, self._outbox.destination(address))
+            yield
 
     def disposed(self, prefix: bytes, sample_key: bytes, payload: bytes) -> None:
         """A participant says that it leaves; only it may say so.
@@ -350,16 +401,30 @@ class Discovery:
             self._forget(peer, EventKind.LEFT)
 
     def _forget(self, peer: Peer, kind: EventKind) -> None:
+        """A participant has gone: from now on nothing of it counts. Its endpoints are unmatched in parts by `due`."""
         del self.peers[peer.prefix]
         self._greeting.pop(peer, None)
-        for guid in tuple(peer.endpoints):
-            self._endpoint_gone(peer, guid)
+        self._chores.pop(("move", peer.prefix), None)
+        if peer.endpoints:
+            before = self._leaving.get(peer.prefix)  # it had gone just before already
+            if before is not None:
+                before.endpoints.update(peer.endpoints)
+            else:
+                self._leaving[peer.prefix] = peer
+                self._chores["leave", peer.prefix] = self._unmatch_all(peer)
         if peer.host:
             for ours, theirs, _ in _WRITERS:
                 self.writers[ours].unmatch(peer.prefix + theirs)
             for ours, theirs, _ in _READERS:
                 self._unroute(self.readers[ours].unmatch(peer.prefix + theirs))
             self._events.add(kind, peer.data.guid, f"participant at {peer.host}")
+
+    def _unmatch_all(self, peer: Peer) -> Iterator[None]:
+        """Unmatch the endpoints of a participant that has gone."""
+        while peer.endpoints:
+            self._endpoint_gone(peer, next(iter(peer.endpoints)))
+            yield
+        del self._leaving[peer.prefix]
 
     # -- their endpoints
 
@@ -385,7 +450,12 @@ class Discovery:
             if peer.endpoints[endpoint.guid] == endpoint:
                 return
             self._endpoint_gone(peer, endpoint.guid)
-        if len(peer.endpoints) >= MAX_PEER_ENDPOINTS or self._remote_count >= MAX_ENDPOINTS:
+        left = self._leaving.get(peer.prefix)
+        if (
+            left is not None and endpoint.guid in left.endpoints
+        ):  # it had gone, and is back before all of it was unmatched
+            self._endpoint_gone(left, endpoint.guid)
+        if len(peer.endpoints) >= MAX_PEER_ENDPOINTS or not self._has_room(peer):
             text = f"{endpoint.topic!r} of {peer.host}: an endpoint more than are served"
             self._events.add(EventKind.REFUSED, endpoint.guid, text)
             return
@@ -394,6 +464,27 @@ class Discovery:
         self._remote_count += 1
         for local in tuple(self._local.get(endpoint.topic, {}).values()):
             self._try(local, endpoint, peer)
+
+    def _has_room(self, peer: Peer) -> bool:
+        """Whether there is room for one more endpoint of a participant; another one may give way, see `MAX_ENDPOINTS`."""
+        if self._remote_count < MAX_ENDPOINTS:
+            return True
+        loser = next((x for x in self._leaving.values() if x.endpoints), None)
+        if loser is None:
+            counts: Counter[str] = Counter()
+            for other in self.peers.values():
+                counts[other.host] += len(other.endpoints)
+            host, most = counts.most_common(1)[0]
+            if counts[peer.host] + 1 >= most:
+                host = peer.host
+            loser = max((x for x in self.peers.values() if x.host == host), key=lambda x: len(x.endpoints))
+            if host == peer.host and len(loser.endpoints) <= len(peer.endpoints) + 1:
+                return False
+        guid = next(reversed(loser.endpoints))
+        text = f"{loser.endpoints[guid].topic!r} of {loser.host} gives way to one of {peer.host}: no more endpoints are served"
+        self._events.add(EventKind.REFUSED, guid, text)
+        self._endpoint_gone(loser, guid)
+        return True
 
     def _endpoint_gone(self, peer: Peer, guid: bytes) -> None:
         endpoint = peer.endpoints.pop(guid)
@@ -408,6 +499,7 @@ class Discovery:
                     local.unmatch(guid)
                 else:
                     self._unroute(local.unmatch(guid))
+                peer.matched -= 1
                 self._events.add(EventKind.UNMATCHED, guid, endpoint.topic)
 
     # -- matching
@@ -428,6 +520,12 @@ class Discovery:
             text = f"{remote.topic}: no address of it is at {peer.host}, where its participant is"
             self._events.add(EventKind.REFUSED, remote.guid, text)
             return
+        if address not in peer.addresses and len(peer.addresses) >= MAX_PEER_ADDRESSES:
+            text = f"{remote.topic} of {peer.host}: an address more than the {MAX_PEER_ADDRESSES} of a participant that are served"
+            self._events.add(EventKind.REFUSED, remote.guid, text)
+            return
+        peer.addresses.add(address)
+        peer.matched += 1
         destination = self._outbox.destination(address)
         self._events.add(EventKind.MATCHED, remote.guid, remote.topic)
         if isinstance(local, Writer):
@@ -460,8 +558,17 @@ class Discovery:
         self._local.setdefault(data.topic, {})[local.entity] = local
         about = self.publications if data.is_writer else self.subscriptions
         about.put(data.guid, data.encode(), now)
-        for remote in tuple(self._remote.get(data.topic, {}).values()):
-            self._try(local, remote, self.peers[remote.guid[:12]])
+        self._start("match", local.guid, self._match_all(local))
+
+    def _match_all(self, local: Writer[Any] | Reader) -> Iterator[None]:
+        """Match an endpoint of ours with all that are known."""
+        topic = local.data.topic
+        for remote in tuple(self._remote.get(topic, {}).values()):
+            peer = self.peers.get(remote.guid[:12])
+            is_there = peer is not None and peer.endpoints.get(remote.guid) is remote
+            if peer is not None and is_there and remote.guid not in local.matched:
+                self._try(local, remote, peer)
+            yield
 
     def remove(self, local: Writer[Any] | Reader, now: float) -> None:
         """An endpoint of ours is gone."""
@@ -472,13 +579,24 @@ class Discovery:
             return
         if not locals_:
             del self._local[data.topic]
+        self._chores.pop(("match", local.guid), None)
         if isinstance(local, Writer):
             del self.writers[local.entity]
-            local.close()
         else:
             del self.readers[local.entity]
-            for guid in tuple(local.matched):
-                self._unroute(local.unmatch(guid))
-            local.close()
+        local.close()
+        self._start("close", local.guid, self._close(local))
         about = self.publications if data.is_writer else self.subscriptions
         about.dispose(data.guid, p.disposal(data.guid), encode_key(p.ENDPOINT_GUID, data.guid), now)
+
+    def _close(self, local: Writer[Any] | Reader) -> Iterator[None]:
+        """Unmatch the endpoints that one of ours had that is gone."""
+        for guid, remote in tuple(local.matched.items()):
+            peer = self.peers.get(guid[:12])
+            if peer is not None and peer.endpoints.get(guid) is remote:
+                peer.matched -= 1
+            if isinstance(local, Writer):
+                local.unmatch(guid)
+            else:
+                self._unroute(local.unmatch(guid))
+            yield

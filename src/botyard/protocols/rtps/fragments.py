@@ -4,30 +4,11 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from botyard.protocols.rtps.limits import ASSEMBLY_TIMEOUT_S, MAX_ASSEMBLY_BYTES, MAX_SET_BITS, MIN_FRAGMENT_BYTES
+from botyard.protocols.rtps.limits import ASSEMBLY_TIMEOUT_S, HELD_OVERHEAD_BYTES, MAX_SET_BITS, MIN_FRAGMENT_BYTES
 from botyard.protocols.rtps.parameters import InlineQos
 from botyard.protocols.rtps.wire import DataFrag, MalformedError
 
 User = TypeVar("User")
-
-
-class AssemblyBudget:
-    """Bytes of all samples that a participant puts together at a time."""
-
-    def __init__(self, limit: int = MAX_ASSEMBLY_BYTES) -> None:
-        self._limit = limit
-        self.used = 0
-
-    def take(self, size: int) -> bool:
-        """Whether there is room for a sample; takes it. A single sample always fits: its reader limits it."""
-        if self.used and self.used + size > self._limit:
-            return False
-        self.used += size
-        return True
-
-    def give_back(self, size: int) -> None:
-        """A sample is complete or given up."""
-        self.used -= size
 
 
 class Assembly(Generic[User]):
@@ -41,12 +22,28 @@ class Assembly(Generic[User]):
         Of the same.
     now : float
         s.
+    host : str
+        On whose account it is kept.
     """
 
-    __slots__ = ("_bytes", "_came", "_count", "_missing", "fragment_size", "inline", "size", "touched", "users")
+    __slots__ = (
+        "_bytes",
+        "_came",
+        "_count",
+        "_missing",
+        "cost",
+        "fragment_size",
+        "host",
+        "inline",
+        "size",
+        "touched",
+        "users",
+    )
 
-    def __init__(self, head: DataFrag, inline: InlineQos, now: float) -> None:
+    def __init__(self, head: DataFrag, inline: InlineQos, now: float, host: str) -> None:
         self.size, self.fragment_size = head.sample_size, head.fragment_size
+        self.cost = cost(head)
+        self.host = host
         self.inline = inline
         self.touched = now
         self.users: dict[User, None] = {}
@@ -101,6 +98,11 @@ class Assembly(Generic[User]):
         if isinstance(self._bytes, bytearray):
             self._bytes = bytes(self._bytes)
         return self._bytes
+
+
+def cost(head: DataFrag) -> int:
+    """Bytes that are kept while a sample is put together."""
+    return head.sample_size - (-head.sample_size // head.fragment_size) + HELD_OVERHEAD_BYTES
 
 
 def is_plausible(head: DataFrag, limit: int) -> bool:

@@ -175,6 +175,11 @@ class KeepInstances:
         if len(self._disposals) > MAX_DISPOSALS:
             del self._kept[self._disposals.popleft()]
 
+    @property
+    def has_disposals(self) -> bool:
+        """Whether there is one that not all may know."""
+        return bool(self._disposals)
+
     def forget(self, acknowledged: int) -> None:
         """Drop disposals up to a number that all have acknowledged."""
         while self._disposals and self._disposals[0] <= acknowledged:

@@ -7,11 +7,17 @@ from typing import Final
 # -- what is kept of peers
 
 MAX_PARTICIPANTS: Final = 256
-"""Most remote participants."""
+"""Most remote participants. When all places are taken, the address that has most of them gives one up for one that has fewer, and among
+participants of one address those give way that have matched nothing of ours."""
+IDLE_S: Final = 5.0
+"""A participant that has matched nothing of ours for this long, s, gives way."""
 MAX_PEER_ENDPOINTS: Final = 4096
 """Most endpoints of one participant."""
 MAX_ENDPOINTS: Final = 16384
-"""Most remote endpoints in all."""
+"""Most remote endpoints in all. When all places are taken, the address that has most of them gives one up for one that has fewer, and of an
+address the participant that has most."""
+MAX_PEER_ADDRESSES: Final = 8
+"""Most addresses that samples are sent to for one participant: each gets a datagram of its own."""
 MAX_IGNORED: Final = 1024
 """Most participants that are remembered as not served."""
 MAX_LEASE_S: Final = 300.0
@@ -43,13 +49,14 @@ MAX_HELD_SAMPLES: Final = 256
 MAX_HELD_BYTES: Final = 4 << 20
 """The same in bytes."""
 MAX_TOTAL_HELD_BYTES: Final = 32 << 20
-"""The same of all writers together."""
-HELD_OVERHEAD_BYTES: Final = 128
-"""What a held sample counts beside its bytes."""
+"""The same of all writers together; of those of one address a quarter."""
+HELD_OVERHEAD_BYTES: Final = 512
+"""A held sample, or one that is put together, counts so many bytes more than it has."""
 MAX_ASSEMBLIES: Final = 16
 """Most samples of a writer that are put together from fragments at a time."""
 MAX_ASSEMBLY_BYTES: Final = 32 << 20
-"""Bytes of all samples that are put together from fragments at a time; one sample as long as its reader allows always fits."""
+"""Bytes of all samples that are put together from fragments at a time, of those of one address a quarter; one sample as long as its reader
+allows always fits."""
 ASSEMBLY_TIMEOUT_S: Final = 5.0
 """A sample of which no fragment has come for this long, s, is given up; a reliable reader asks for it again."""
 MIN_FRAGMENT_BYTES: Final = 64
@@ -105,5 +112,7 @@ MAX_GREETINGS: Final = 8
 """Greetings to a participant that does not answer, after which its next announcement is waited for."""
 MAX_UNANSWERED: Final = 10
 """A reader that has not answered so many heartbeats keeps nothing from being dropped, until it speaks."""
+MAX_AT_ONCE: Final = 256
+"""Endpoints that one call matches, unmatches, asks or reminds beyond what its packet names: the next call goes on."""
 MAX_EVENTS: Final = 256
 """Events that are kept until somebody asks for them; then the oldest are dropped."""

@@ -23,7 +23,7 @@ from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData
 from botyard.protocols.rtps.events import Event, EventKind, Events
 from botyard.protocols.rtps.guids import Address
 from botyard.protocols.rtps.history import KeepLast
-from botyard.protocols.rtps.limits import MAX_NAME_BYTES, MAX_SAMPLE_BYTES, MAX_USER_DATA_BYTES, MIN_KEPT_S
+from botyard.protocols.rtps.limits import MAX_AT_ONCE, MAX_NAME_BYTES, MAX_SAMPLE_BYTES, MAX_USER_DATA_BYTES, MIN_KEPT_S
 from botyard.protocols.rtps.outbox import Outbox
 from botyard.protocols.rtps.parameters import INFINITE, NO_INLINE_QOS, InlineQos, read_inline
 from botyard.protocols.rtps.peers import Peer
@@ -117,7 +117,7 @@ class Participant:
         user_data: bytes = b"",
         changed: Callable[[], None] = lambda: None,
     ) -> TopicWriter:
-        """A writer of a topic without keys.
+        """A writer of a topic without keys. Readers that are known are matched at once, of many the last ones soon.
 
         Parameters
         ----------
@@ -235,18 +235,16 @@ class Participant:
         pending, inbox = self._pending, self._inbox
         if now >= self._scan_at:
             self._scan_at = now + SCAN_EVERY_S
+            asked = 0
             for writer in tuple(pending.unacknowledged):
-                if now >= writer.remind_at and not writer.remind(now):
-                    pending.unacknowledged.pop(writer, None)
+                if asked < MAX_AT_ONCE and now >= writer.remind_at:
+                    asked += writer.remind(now, MAX_AT_ONCE - asked)
             for proxy in tuple(inbox.assembling):
                 proxy.give_up_stale(now)
-        for proxy, at in tuple(inbox.asking.items()):
-            if now >= at:
-                again = proxy.ask(now)
-                if again:
-                    inbox.asking[proxy] = again
-                else:
-                    inbox.asking.pop(proxy, None)
+        for proxy in inbox.asking.take(now, MAX_AT_ONCE):
+            again = proxy.ask(now)
+            if again:
+                inbox.asking.set(proxy, again)
         try:
             self._callbacks.run()
         finally:
@@ -260,7 +258,7 @@ class Participant:
             self._out += out
         if pending.unacknowledged or inbox.assembling:
             later = min(later, self._scan_at)
-        return min(later, paced, *inbox.asking.values(), INFINITE)
+        return min(later, paced, inbox.asking.next(), INFINITE)
 
     def out(self) -> list[tuple[bytes, Address]]:
         """Datagrams to send now, and where to."""

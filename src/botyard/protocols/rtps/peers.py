@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData
 from botyard.protocols.rtps.guids import Address
-from botyard.protocols.rtps.limits import MAX_AMPLIFICATION
+from botyard.protocols.rtps.limits import IDLE_S, MAX_AMPLIFICATION
 
 
 def _of_host(addresses: tuple[Address, ...], host: str) -> Address | None:
@@ -26,6 +26,10 @@ class Peer:
         Sequence number of its announcement.
     heard : float
         When something came from it, s.
+    origin : str
+        Host that its first announcement came from.
+    met : float
+        When that came, s.
     host : str
         Where it was verified; empty: it was not.
     greeted : tuple of Address
@@ -34,6 +38,10 @@ class Peer:
         Bytes that it may still be sent until then.
     endpoints : dict of EndpointData
         Its endpoints, by GUID.
+    addresses : set of Address
+        Where samples are sent to for it, or were.
+    matched : int
+        Pairs of an endpoint of its and one of ours.
     greetings : int
         How often it was greeted without having answered.
     greet_at : float
@@ -41,6 +49,7 @@ class Peer:
     """
 
     __slots__ = (
+        "addresses",
         "credit",
         "data",
         "endpoints",
@@ -49,19 +58,27 @@ class Peer:
         "greetings",
         "heard",
         "host",
+        "matched",
+        "met",
         "number",
+        "origin",
         "strange_host",
     )
 
-    def __init__(self, data: ParticipantData, number: int, now: float, greeted: tuple[Address, ...] = ()) -> None:
+    def __init__(
+        self, data: ParticipantData, number: int, now: float, origin: str, greeted: tuple[Address, ...] = ()
+    ) -> None:
         self.data = data
         self.number = number
-        self.heard = now
+        self.heard = self.met = now
+        self.origin = origin
         self.host = ""
         self.strange_host = ""
         self.greeted = greeted
         self.credit = 0
         self.endpoints: dict[bytes, EndpointData] = {}
+        self.addresses: set[Address] = set()
+        self.matched = 0
         self.greetings = 0
         self.greet_at = now
 
@@ -96,6 +113,10 @@ class Peer:
     def address_of(self, endpoint: EndpointData) -> Address | None:
         """Where an endpoint is sent to: at the host that its participant was verified at."""
         return _of_host(endpoint.locators, self.host) or _of_host(self.data.default, self.host)
+
+    def is_idle(self, now: float) -> bool:
+        """Whether it has had the time to match something of ours, and has not."""
+        return not self.matched and now - self.met > IDLE_S
 
     def is_expired(self, now: float) -> bool:
         """Whether its lease has ended."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 from botyard.protocols.rtps import wire
 from botyard.protocols.rtps.callbacks import Callbacks
 from botyard.protocols.rtps.discoverydata import EndpointData
 from botyard.protocols.rtps.events import EventKind, Events
-from botyard.protocols.rtps.fragments import Assembly, AssemblyBudget, is_plausible
+from botyard.protocols.rtps.fragments import Assembly, cost, is_plausible
 from botyard.protocols.rtps.limits import (
     HELD_OVERHEAD_BYTES,
     MAX_ASSEMBLIES,
+    MAX_ASSEMBLY_BYTES,
     MAX_HELD_BYTES,
     MAX_HELD_SAMPLES,
     MAX_SAMPLE_BYTES,
@@ -22,6 +24,7 @@ from botyard.protocols.rtps.limits import (
 )
 from botyard.protocols.rtps.outbox import Destination
 from botyard.protocols.rtps.parameters import Identity, InlineQos
+from botyard.protocols.shares import Shares
 
 ASK_AFTER_S: Final = 0.005
 """From a HEARTBEAT that shows something missing to the ACKNACK, s: it may be on its way."""
@@ -31,6 +34,8 @@ MAX_ASKED: Final = 7
 """ACKNACKs without success, after which the next HEARTBEAT is waited for."""
 FRAGMENTS_PAUSE_S: Final = 0.02
 """Fragments are asked for when none has come for this long, s."""
+_MIN_SORTED_OUT: Final = 16
+"""Entries of an agenda that no longer hold and are sorted out only together."""
 
 
 def first_base(vendor: bytes) -> int:
@@ -68,20 +73,72 @@ class Sample(NamedTuple):
     key: bytes = b""
 
 
+class Agenda:
+    """Writers that are to be asked for something, and when: a heap, of which entries that no longer hold are sorted out when met."""
+
+    __slots__ = ("_at", "_heap")
+
+    def __init__(self) -> None:
+        self._at: dict[WriterProxy, float] = {}
+        self._heap: list[tuple[float, int, WriterProxy]] = []
+
+    def set(self, proxy: WriterProxy, at: float) -> None:
+        """Ask this one at that time, s, instead of another one."""
+        self._at[proxy] = at
+        heap = self._heap
+        heappush(heap, (at, id(proxy), proxy))
+        if len(heap) > 2 * len(self._at) + _MIN_SORTED_OUT:
+            heap[:] = [(at, id(proxy), proxy) for proxy, at in self._at.items()]
+            heapify(heap)
+
+    def at(self, proxy: WriterProxy) -> float:
+        """When this one is asked, s; infinity: it is not."""
+        return self._at.get(proxy, float("inf"))
+
+    def discard(self, proxy: WriterProxy) -> None:
+        """Ask this one no longer."""
+        self._at.pop(proxy, None)
+        if not self._at:
+            self._heap.clear()
+
+    def next(self) -> float:
+        """When the first one is asked, s; infinity: none is."""
+        heap = self._heap
+        while heap and self._at.get(heap[0][2]) != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else float("inf")
+
+    def take(self, now: float, most: int) -> list[WriterProxy]:
+        """Those that are asked now, at most so many; they are on it no longer."""
+        found: list[WriterProxy] = []
+        while len(found) < most and self.next() <= now:
+            proxy = heappop(self._heap)[2]
+            del self._at[proxy]
+            found.append(proxy)
+        return found
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def __iter__(self) -> Iterator[WriterProxy]:
+        return iter(self._at)
+
+
 @dataclass(slots=True)
 class Inbox:
     """What readers share.
 
     Attributes
     ----------
-    asking : dict of WriterProxy
-        Those that are to be asked for something, and when, s.
+    asking : Agenda
+        Writers that are to be asked for something.
     assembling : dict of WriterProxy
         Those of which samples are put together from fragments.
     assemblies : dict of Assembly
         These samples, by writer and number: readers of one topic share them.
-    budget : AssemblyBudget
-    held_bytes : int
+    budget : Shares
+        Of these samples.
+    held : Shares
         Of all samples that are held behind missing ones.
     events : Events
     callbacks : Callbacks
@@ -89,11 +146,11 @@ class Inbox:
 
     events: Events
     callbacks: Callbacks
-    asking: dict[WriterProxy, float] = field(default_factory=dict)
+    asking: Agenda = field(default_factory=Agenda)
     assembling: dict[WriterProxy, None] = field(default_factory=dict)
     assemblies: dict[tuple[bytes, int], Assembly[WriterProxy]] = field(default_factory=dict)
-    budget: AssemblyBudget = field(default_factory=AssemblyBudget)
-    held_bytes: int = 0
+    budget: Shares = field(default_factory=lambda: Shares(MAX_ASSEMBLY_BYTES))
+    held: Shares = field(default_factory=lambda: Shares(MAX_TOTAL_HELD_BYTES))
 
 
 def _held_size(sample: Sample | None) -> int:
@@ -121,8 +178,8 @@ class WriterProxy:
     """
 
     __slots__ = (
-        "_acks", "_asked", "_beats", "_held_bytes", "_vendor", "assemblies", "destination", "entity", "guid", "held", "is_reliable", "last",
-        "next", "prefix", "reader",
+        "_acks", "_asked", "_beats", "_held_bytes", "_host", "_vendor", "assemblies", "destination", "entity", "guid", "held",
+        "is_reliable", "last", "next", "prefix", "reader",
     )  # fmt: skip
 
     def __init__(
@@ -132,6 +189,8 @@ class WriterProxy:
         self.guid, self.prefix, self.entity = writer.guid, writer.guid[:12], writer.guid[12:]
         self._vendor = writer.vendor
         self.destination = destination
+        # on whose account samples are kept, also when it has moved
+        self._host = destination.address[0]
         self.is_reliable = is_reliable
         self.next = self.last = 0
         self.held: dict[int, Sample | None] = {}
@@ -163,20 +222,19 @@ class WriterProxy:
             self._hold(number, sample)
 
     def _hold(self, number: int, sample: Sample | None) -> None:
-        inbox, size = self.reader.inbox, _held_size(sample)
+        size = _held_size(sample)
         has_room = len(self.held) < MAX_HELD_SAMPLES and self._held_bytes + size <= MAX_HELD_BYTES
-        has_room = has_room and inbox.held_bytes + size <= MAX_TOTAL_HELD_BYTES
         if number in self.held or not has_room or (self.next and number >= self.next + MAX_HELD_SAMPLES):
             return  # a reliable writer will send it again
-        self.held[number] = sample
-        self._held_bytes += size
-        inbox.held_bytes += size
+        if self.reader.inbox.held.take(self._host, size):
+            self.held[number] = sample
+            self._held_bytes += size
 
     def _deliver_held(self, number: int) -> None:
         sample = self.held.pop(number)
         size = _held_size(sample)
         self._held_bytes -= size
-        self.reader.inbox.held_bytes -= size
+        self.reader.inbox.held.give_back(self._host, size)
         if sample is not None:
             self.reader.deliver(sample)
 
@@ -225,7 +283,7 @@ class WriterProxy:
             self._asked = min(self._asked, MAX_ASKED - 1)
             self._ask_at(now + ASK_AFTER_S)
         else:
-            self.reader.inbox.asking.pop(self, None)
+            self.reader.inbox.asking.discard(self)
             if not is_final:
                 self._answer((), is_final=True)
 
@@ -237,7 +295,8 @@ class WriterProxy:
     def _ask_at(self, at: float) -> None:
         """Ask for what is missing at that time, or before if that was meant already."""
         asking = self.reader.inbox.asking
-        asking[self] = min(asking.get(self, at), at)
+        if at < asking.at(self):
+            asking.set(self, at)
 
     def _answer(self, missing: tuple[int, ...] | list[int], is_final: bool) -> None:
         self._acks = self._acks % wire.MAX_COUNT + 1
@@ -250,7 +309,7 @@ class WriterProxy:
         """Tell the writer that we are here; again until it answers."""
         if self.is_reliable:
             self._answer((), is_final=False)
-            self.reader.inbox.asking[self] = now + ASK_AGAIN_AFTER_S
+            self.reader.inbox.asking.set(self, now + ASK_AGAIN_AFTER_S)
 
     def ask(self, now: float) -> float:
         """Ask for what is missing; when to ask again, s, or 0: not before the next HEARTBEAT."""
@@ -316,9 +375,9 @@ class WriterProxy:
             self.drop_assembly(next(iter(self.assemblies)))
         assembly = inbox.assemblies.get(key)
         if assembly is None:
-            if not inbox.budget.take(head.sample_size):
+            if not inbox.budget.take(self._host, cost(head), is_first_free=True):
                 return None
-            assembly = inbox.assemblies[key] = Assembly[WriterProxy](head, inline, now)
+            assembly = inbox.assemblies[key] = Assembly[WriterProxy](head, inline, now, self._host)
         assembly.users[self] = None
         self.assemblies[head.number] = assembly
         inbox.assembling[self] = None
@@ -331,7 +390,7 @@ class WriterProxy:
         del assembly.users[self]
         if not assembly.users:
             del inbox.assemblies[self.guid, number]
-            inbox.budget.give_back(assembly.size)
+            inbox.budget.give_back(assembly.host, assembly.cost)
         if not self.assemblies:
             inbox.assembling.pop(self, None)
 
@@ -345,9 +404,10 @@ class WriterProxy:
         for number in tuple(self.assemblies):
             self.drop_assembly(number)
         self.held.clear()
-        self.reader.inbox.held_bytes -= self._held_bytes
+        if self._held_bytes:
+            self.reader.inbox.held.give_back(self._host, self._held_bytes)
         self._held_bytes = 0
-        self.reader.inbox.asking.pop(self, None)
+        self.reader.inbox.asking.discard(self)
 
 
 class Reader:
@@ -382,6 +442,7 @@ class Reader:
         self.matched: dict[bytes, EndpointData] = {}
         self.changed = changed
         self._proxies: dict[bytes, WriterProxy] = {}
+        self._is_telling = False
 
     def match(self, writer: EndpointData, destination: Destination, now: float, acks: int = 0) -> WriterProxy:
         """A writer has come; `acks`: ACKNACKs that it has been sent before."""
@@ -389,8 +450,18 @@ class Reader:
         proxy = self._proxies[writer.guid] = WriterProxy(self, writer, destination, is_reliable, acks)
         self.matched[writer.guid] = writer
         proxy.greet(now)
-        self.inbox.callbacks.add(self.changed)
+        self._tell()
         return proxy
+
+    def _tell(self) -> None:
+        """Call `changed` once for all writers that have come or gone since."""
+        if not self._is_telling:
+            self._is_telling = True
+            self.inbox.callbacks.add(self._changed)
+
+    def _changed(self) -> None:
+        self._is_telling = False
+        self.changed()
 
     def deliver(self, sample: Sample) -> None:
         """A sample is to be taken."""
@@ -405,7 +476,7 @@ class Reader:
         if proxy is not None:
             proxy.close()
             del self.matched[guid]
-            self.inbox.callbacks.add(self.changed)
+            self._tell()
         return proxy
 
     def move(self, guid: bytes, destination: Destination) -> None:
@@ -413,9 +484,7 @@ class Reader:
         self._proxies[guid].destination = destination
 
     def close(self) -> None:
-        """Take nothing more."""
-        for guid in tuple(self._proxies):
-            self.unmatch(guid)
+        """Take nothing more. Its writers are unmatched afterwards."""
         self.take = lambda sample: None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, Final, Generic, TypeVar
 
 from botyard.protocols.rtps import wire
@@ -36,6 +37,10 @@ HEARTBEAT_EVERY_S: Final = 0.01
 """Least time between two HEARTBEATs of a writer to all of its readers, s: one stands behind each sample of a slower stream."""
 _HEADS_BYTES: Final = 64
 """Room for heads of submessages in a datagram."""
+_MAX_NAMED: Final = 16
+"""More readers of one address are asked by one HEARTBEAT to all that are there."""
+_MIN_SORTED_OUT: Final = 16
+"""Readers that have gone and are sorted out only together."""
 
 H = TypeVar("H", bound=History)
 
@@ -117,6 +122,24 @@ class ReaderProxy:
         return True
 
 
+class _Group:
+    """Readers of a writer at one address.
+
+    Attributes
+    ----------
+    count : int
+    reliable : dict of ReaderProxy
+    start : int
+        Samples above this number are for all of them.
+    """
+
+    __slots__ = ("count", "reliable", "start")
+
+    def __init__(self) -> None:
+        self.count = self.start = 0
+        self.reliable: dict[ReaderProxy, None] = {}
+
+
 class Writer(Generic[H]):
     """A writer; made by `Participant.writer`.
 
@@ -136,9 +159,9 @@ class Writer(Generic[H]):
 
     # many writers write at once, and what each needs for it should be in few cache lines
     __slots__ = (
-        "_broadcast", "_count", "_demand_at", "_destinations", "_history", "_keeps", "_max_data", "_pair", "_pending", "_proxies",
-        "_reliable", "_reliable_destinations", "_reminded", "_sending", "changed", "data", "entity", "guid", "heartbeat_at", "matched",
-        "number", "remind_at",
+        "_broadcast", "_count", "_demand_at", "_distant", "_groups", "_history", "_is_telling", "_keeps", "_lacking", "_max_data", "_pair",
+        "_pending", "_proxies", "_reliable", "_reliable_destinations", "_reminded", "_sending", "_slowest", "changed", "data", "entity",
+        "guid", "heartbeat_at", "matched", "number", "remind_at",
     )  # fmt: skip
 
     def __init__(
@@ -158,9 +181,16 @@ class Writer(Generic[H]):
         self._history = history
         self._keeps = data.qos.is_kept
         self._proxies: dict[bytes, ReaderProxy] = {}
-        self._destinations: tuple[Destination, ...] = ()
-        self._reliable: tuple[ReaderProxy, ...] = ()
-        self._reliable_destinations: tuple[Destination, ...] = ()
+        self._groups: dict[Destination, _Group] = {}
+        self._reliable: dict[ReaderProxy, None] = {}
+        self._reliable_destinations: dict[Destination, None] = {}
+        # addresses that are not on this host
+        self._distant = 0
+        # a heap of (acknowledged, identity, reader); readers that have acknowledged more since, or gone, are sorted out when met
+        self._slowest: list[tuple[int, int, ReaderProxy]] = []
+        # readers that have yet to be reminded in this round
+        self._lacking: list[ReaderProxy] = []
+        self._is_telling = False
         self._pair = ANY + self.entity
         self._max_data = MAX_DATA_BYTES
         self._broadcast = 0
@@ -168,7 +198,8 @@ class Writer(Generic[H]):
         self._demand_at = self.heartbeat_at = 0.0
         self._reminded = 0
         self.remind_at = 0.0
-        self._sending: set[tuple[Destination, int]] = set()
+        # numbers of samples whose fragments are under way
+        self._sending: dict[Destination, set[int]] = {}
 
     @property
     def is_wanted(self) -> bool:
@@ -189,53 +220,114 @@ class Writer(Generic[H]):
         proxy = ReaderProxy(reader.guid, destination, is_reliable, start, self.number, now)
         self._proxies[reader.guid] = proxy
         self.matched[reader.guid] = reader
-        self._arrange()
+        self._join(proxy)
         if is_reliable:
             self._heartbeat(proxy)
             if proxy.acked < self.number:
                 self._wait(now)
-        self._pending.callbacks.add(self.changed)
+        self._tell()
 
     def unmatch(self, guid: bytes) -> None:
         """A reader has gone."""
         proxy = self._proxies.pop(guid, None)
         if proxy is not None:
-            proxy.requested.clear()
             del self.matched[guid]
-            self._arrange()
+            self._part(proxy)
             self._progress()
             if not self._reliable:
                 self._pending.unacknowledged.pop(self, None)
-            self._pending.callbacks.add(self.changed)
+            self._tell()
 
     def move(self, guid: bytes, destination: Destination) -> None:
         """A reader has another address."""
-        self._proxies[guid].destination = destination
-        self._arrange()
+        proxy = self._proxies[guid]
+        if proxy.destination is not destination:
+            self._part(proxy)
+            proxy.destination = destination
+            self._join(proxy)
 
     def close(self) -> None:
-        """Send and keep nothing more."""
+        """Send and keep nothing more. Its readers are unmatched afterwards."""
         self._keeps = False
-        for guid in tuple(self._proxies):
-            self.unmatch(guid)
         self._history.clear()
         self._pending.written.pop(self, None)
         self._pending.unacknowledged.pop(self, None)
 
-    def _arrange(self) -> None:
-        proxies = self._proxies.values()
-        self._destinations = tuple({p.destination: None for p in proxies})
-        self._reliable = tuple(p for p in proxies if p.is_reliable)
-        self._reliable_destinations = tuple({p.destination: None for p in self._reliable})
-        is_local = bool(self._destinations) and all(p.limit >= MAX_LOCAL_DATAGRAM_BYTES for p in self._destinations)
-        self._max_data = MAX_LOCAL_DATA_BYTES if is_local else MAX_DATA_BYTES
-        self._sending = {entry for entry in self._sending if entry[0] in self._destinations}
+    def serves(self, proxy: ReaderProxy) -> bool:
+        """Whether it is one of its readers still."""
+        return self._proxies.get(proxy.guid) is proxy
+
+    def _tell(self) -> None:
+        """Call `changed` once for all readers that have come or gone since."""
+        if not self._is_telling:
+            self._is_telling = True
+            self._pending.callbacks.add(self._changed)
+
+    def _changed(self) -> None:
+        self._is_telling = False
+        self.changed()
+
+    def _join(self, proxy: ReaderProxy) -> None:
+        """Count a reader at its address; takes the same time whatever the number of readers."""
+        destination = proxy.destination
+        group = self._groups.get(destination)
+        if group is None:
+            group = self._groups[destination] = _Group()
+            self._distant += destination.limit < MAX_LOCAL_DATAGRAM_BYTES
+            self._fit()
+        group.count += 1
+        group.start = max(group.start, proxy.start)
+        if proxy.is_reliable:
+            group.reliable[proxy] = None
+            self._reliable[proxy] = None
+            self._reliable_destinations[destination] = None
+            slowest = self._slowest
+            heappush(slowest, (proxy.acked, id(proxy), proxy))
+            if len(slowest) > 2 * len(self._reliable) + _MIN_SORTED_OUT:
+                slowest[:] = [(p.acked, id(p), p) for p in self._reliable]
+                heapify(slowest)
+
+    def _part(self, proxy: ReaderProxy) -> None:
+        """Count a reader no longer."""
+        destination = proxy.destination
+        group = self._groups[destination]
+        group.count -= 1
+        if proxy.is_reliable:
+            del group.reliable[proxy]
+            del self._reliable[proxy]
+            if not group.reliable:
+                del self._reliable_destinations[destination]
+            if not self._reliable:
+                self._slowest.clear()
+                self._lacking.clear()
+        if not group.count:
+            del self._groups[destination]
+            self._sending.pop(destination, None)
+            self._distant -= destination.limit < MAX_LOCAL_DATAGRAM_BYTES
+            self._fit()
+
+    def _fit(self) -> None:
+        """Choose how long a sample may be that is sent in one piece."""
+        self._max_data = MAX_LOCAL_DATA_BYTES if self._groups and not self._distant else MAX_DATA_BYTES
+
+    def _lowest_acknowledged(self) -> int:
+        """Highest number that all reliable readers have acknowledged."""
+        slowest = self._slowest
+        while slowest:
+            acked, _, proxy = slowest[0]
+            if proxy not in self._reliable:
+                heappop(slowest)
+            elif proxy.acked != acked:
+                heapreplace(slowest, (proxy.acked, id(proxy), proxy))
+            else:
+                return acked
+        return self.number
 
     # -- writing
 
     def _send(self, sample: Submessage | Fragmented, now: float) -> None:
         """To all readers."""
-        for destination in self._destinations:
+        for destination in self._groups:
             if isinstance(sample, Submessage):
                 destination.add(sample.data)
             else:
@@ -254,16 +346,30 @@ class Writer(Generic[H]):
     def _send_fragments(
         self, destination: Destination, prefix: bytes, reader: bytes, number: int, sample: Fragmented, only: list[int] | None = None
     ) -> None:  # fmt: skip
-        if (destination, number) not in self._sending:
-            self._sending.add((destination, number))
+        if not self._is_sending(destination, number):
+            self._sending.setdefault(destination, set()).add(number)
             destination.start(_FragmentJob(self, number, sample, prefix, reader, only))
+
+    def _is_sending(self, destination: Destination, number: int) -> bool:
+        """Whether fragments of a sample are under way to an address."""
+        return number in self._sending.get(destination, ())
 
     def fragments_sent(self, destination: Destination, number: int) -> None:
         """All fragments of a sample have left for an address: now its readers may say what they lack."""
-        self._sending.discard((destination, number))
-        for proxy in self._reliable:
-            if proxy.destination is destination and proxy.acked < number and proxy.start < number:
+        numbers = self._sending.get(destination)
+        if numbers is not None:
+            numbers.discard(number)
+            if not numbers:
+                del self._sending[destination]
+        group = self._groups.get(destination)
+        lacking = [p for p in group.reliable if p.acked < number and p.start < number] if group is not None else []
+        if len(lacking) <= _MAX_NAMED:
+            for proxy in lacking:
                 self._heartbeat(proxy)
+        else:
+            for proxy in lacking:
+                proxy.unanswered += 1
+            destination.add(self.greeting(ANY))
 
     # -- heartbeats
 
@@ -298,20 +404,30 @@ class Writer(Generic[H]):
         self._count = count = self._count % wire.MAX_COUNT + 1
         submessage = wire.heartbeat(ANY, self.entity, self._history.first(number), number, count, not is_demanding)
         for destination in self._reliable_destinations:
-            if not sending or (destination, number) not in sending:
+            if not sending or not self._is_sending(destination, number):
                 destination.add(submessage)
         self.heartbeat_at = now + HEARTBEAT_EVERY_S
         self._wait(now)
 
-    def remind(self, now: float) -> bool:
-        """Demand an answer of readers that have not acknowledged all, ever less often; False: there are none."""
-        self._reminded += 1
-        self.remind_at = now + min(REMIND_AFTER_S * (1 << min(self._reminded, 8)), REMIND_AT_MOST_S)
-        lacking = [p for p in self._reliable if p.acked < max(self._broadcast, p.wanted)]
-        for proxy in lacking:
-            if not any(destination is proxy.destination for destination, _ in self._sending):
+    def remind(self, now: float, most: int) -> int:
+        """Demand an answer of readers that have not acknowledged all, ever less often; how many were asked, at most `most`."""
+        lacking = self._lacking
+        if not lacking:
+            lacking = self._lacking = [p for p in self._reliable if p.acked < max(self._broadcast, p.wanted)]
+            self._reminded += 1
+            if not lacking:
+                self._pending.unacknowledged.pop(self, None)
+                return 0
+            lacking.reverse()
+        asked = 0
+        while lacking and asked < most:
+            proxy = lacking.pop()
+            if proxy in self._reliable and proxy.destination not in self._sending:
                 self._heartbeat(proxy)
-        return bool(lacking)
+            asked += 1
+        if not lacking:
+            self.remind_at = now + min(REMIND_AFTER_S * (1 << min(self._reminded, 8)), REMIND_AT_MOST_S)
+        return asked
 
     # -- what readers say
 
@@ -327,6 +443,8 @@ class Writer(Generic[H]):
             # its participant had lost ours, which we have not noticed: it begins anew, and has what it has acknowledged
             if not (self._keeps and self.matched[guid].qos.is_kept):
                 proxy.start = proxy.acked
+                group = self._groups[proxy.destination]
+                group.start = max(group.start, proxy.start)
         proxy.count = said.serial
         proxy.unanswered = 0
         if said.base - 1 > proxy.acked:
@@ -354,7 +472,7 @@ class Writer(Generic[H]):
         proxy.fragment_count = said.serial
         proxy.unanswered = 0
         kept = self.sample_for(proxy, said.number)
-        if not isinstance(kept, Fragmented) or len(self._sending) >= MAX_ASSEMBLIES:
+        if not isinstance(kept, Fragmented) or len(self._sending.get(proxy.destination, ())) >= MAX_ASSEMBLIES:
             return
         wanted = [n for n in said.fragments if n <= kept.count][:MAX_FRAGMENTS_AGAIN]
         if wanted and proxy.may_have(said.number, len(wanted) * kept.fragment_size, now):
@@ -388,11 +506,10 @@ class Writer(Generic[H]):
             destination.add(wire.gap(proxy.entity, self.entity, number, base), proxy.prefix)
             return _HEADS_BYTES
         if isinstance(kept, Fragmented):
-            if (destination, number) not in self._sending:
+            if not self._is_sending(destination, number):
                 if not proxy.may_have(number, len(kept), now):
                     return 0
-                others = (p for p in self._proxies.values() if p.prefix == proxy.prefix)
-                reader = ANY if all(p.start < number for p in others) else proxy.entity
+                reader = ANY if self._groups[proxy.destination].start < number else proxy.entity
                 self._send_fragments(destination, proxy.prefix, reader, number, kept)
             return _HEADS_BYTES
         if not proxy.may_have(number, len(kept), now):
@@ -408,9 +525,7 @@ class Writer(Generic[H]):
     def resent(self, proxy: ReaderProxy) -> None:
         """A reader has got what it asked for."""
         proxy.is_served = False
-        if self._proxies.get(proxy.guid) is proxy and not any(
-            destination is proxy.destination for destination, _ in self._sending
-        ):
+        if self.serves(proxy) and proxy.destination not in self._sending:
             self._heartbeat(proxy)
 
     def is_kept(self, number: int, sample: Fragmented) -> bool:
@@ -420,11 +535,6 @@ class Writer(Generic[H]):
 
     def _progress(self) -> None:
         """Readers have acknowledged more, or gone."""
-
-    @property
-    def acknowledged(self) -> int:
-        """Highest number that all reliable readers that speak have acknowledged."""
-        return min((p.acked for p in self._reliable if not p.is_silent), default=self.number)
 
 
 class TopicWriter(Writer[KeepLast]):
@@ -456,7 +566,7 @@ class TopicWriter(Writer[KeepLast]):
             self._history.add(self.number, payload, now)
         body = payload if not len(payload) & 3 else payload + bytes(-len(payload) & 3)
         head = wire.data_head(self._pair, self.number, len(body))
-        for destination in self._destinations:
+        for destination in self._groups:
             destination.add(head, b"", body)
         self._sent(now)
 
@@ -492,19 +602,22 @@ class TopicWriter(Writer[KeepLast]):
     def _progress(self) -> None:
         if self._keeps:
             return
-        history, acknowledged = self._history, min((p.acked for p in self._reliable), default=self.number)
+        history = self._history
+        if not len(history):
+            return
+        acknowledged = self._lowest_acknowledged()
         while (first := history.first(self.number)) <= self.number and self._is_done(first, acknowledged):
             history.drop_first()
 
     def _is_done(self, number: int, acknowledged: int) -> bool:
         """Whether nobody needs a sample any more; `acknowledged`: by all reliable readers."""
-        if any(number == sending for _, sending in self._sending):
-            return False
         kept = self._history.get(number)
         if isinstance(kept, Directed):
             proxy = self._proxies.get(kept.reader)
-            return proxy is None or not proxy.is_reliable or proxy.acked >= number
-        return number <= acknowledged
+            is_done = proxy is None or not proxy.is_reliable or proxy.acked >= number
+        else:
+            is_done = number <= acknowledged
+        return is_done and not any(number in numbers for numbers in self._sending.values())
 
 
 class InstanceWriter(Writer[KeepInstances]):
@@ -528,7 +641,10 @@ class InstanceWriter(Writer[KeepInstances]):
         self._progress()
 
     def _progress(self) -> None:
-        self._history.forget(self.acknowledged)
+        if self._history.has_disposals:
+            # of each participant one reader
+            spoken = (p.acked for p in self._reliable if not p.is_silent)
+            self._history.forget(min(spoken, default=self.number))
 
 
 class _ResendJob:
@@ -540,6 +656,8 @@ class _ResendJob:
     def step(self, destination: Destination, now: float) -> bool:
         """See `Job`."""
         writer, proxy = self._writer, self._proxy
+        if not writer.serves(proxy):
+            return True
         room = destination.limit - _HEADS_BYTES
         while proxy.requested and room > 0:
             size = writer.resend(proxy, proxy.requested.pop(), destination, now)
