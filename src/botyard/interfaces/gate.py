@@ -33,6 +33,8 @@ RESPONSE_TIME: Final = 30.0
 """Deadline for a stranger to read the answer, s."""
 GUEST_TIME: Final = 300.0
 """Deadline of a request and its answer together for those who have shown the token, s."""
+UNREAD_GRACE_S: Final = 30.0
+"""So much later, s, is the deadline of a connection that has said something which we have not looked at."""
 CLOSE_TIMEOUT_S: Final = 3.0
 """Time-out of closing a connection, s; then it is aborted."""
 ACCEPT_COST: Final = 3e-4
@@ -58,12 +60,17 @@ class Caller:
         Cuts it off at once; what was not sent yet is lost.
     now : float
         Wall time, s.
+    is_unread : callable
+        Whether bytes of it have come and were not read.
     """
 
-    __slots__ = ("_gate", "address", "budget", "deadline", "drop", "is_held_up", "is_known", "source")
+    __slots__ = ("_gate", "_is_unread", "address", "budget", "deadline", "drop", "is_held_up", "is_known", "source")
 
-    def __init__(self, gate: Gate, address: str, drop: Callable[[], None], now: float) -> None:
+    def __init__(
+        self, gate: Gate, address: str, drop: Callable[[], None], now: float, is_unread: Callable[[], bool]
+    ) -> None:
         self._gate = gate
+        self._is_unread = is_unread
         self.address = address
         self.source = source_of(address)
         self.drop = drop
@@ -72,6 +79,11 @@ class Caller:
         """Whether it has sent data that is not processed yet."""
         self.budget = gate.budget(None, now)
         self.deadline: float | None = now + REQUEST_TIME
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether something that it has said has not been looked at."""
+        return self.is_held_up or self._is_unread()
 
     def begins(self, now: float) -> None:
         """The head of a request was received."""
@@ -113,6 +125,11 @@ class Member(Protocol):
     @property
     def is_held_up(self) -> bool:
         """Whether it has said something and waits for us to look at it."""
+        ...
+
+    @property
+    def has_unread(self) -> bool:
+        """The same, also if we have not even read it: then it is not silent."""
         ...
 
 
@@ -171,8 +188,9 @@ class Pool(Generic[M]):
         return sum(c.is_held_up for c in self)
 
     def overdue(self, now: float) -> list[M]:
-        """Those whose time is over."""
-        return [c for c in self if c.deadline is not None and now > c.deadline]
+        """Those whose time is over; those that wait for us have longer."""
+        late = [c for c in self if c.deadline is not None and now > c.deadline]
+        return [c for c in late if not c.has_unread or now > (c.deadline or 0.0) + UNREAD_GRACE_S]
 
 
 def _first_idle(callers: dict[M, None], newest: M) -> M:
@@ -210,10 +228,12 @@ class Gate:
         wait = self._accepting.wait(now)
         return wait or (BACKLOG_RETRY_S if self._strangers.held_up() >= MAX_HELD_UP else 0.0)
 
-    def comes(self, address: str, drop: Callable[[], None], now: float) -> Caller:
+    def comes(
+        self, address: str, drop: Callable[[], None], now: float, is_unread: Callable[[], bool] = lambda: False
+    ) -> Caller:
         """A connection is there."""
         self._accepting.spend(now, ACCEPT_COST)
-        caller = Caller(self, address, drop, now)
+        caller = Caller(self, address, drop, now, is_unread)
         self._drop(self._strangers.add(caller))
         return caller
 

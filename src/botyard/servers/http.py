@@ -22,6 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from botyard.interfaces.gate import REQUEST_TIME, Caller, Gate, booked
+from botyard.servers.sockets import has_unread
 
 SHUTDOWN_TIMEOUT_S: Final = 1.0
 """Time-out of open requests at shutdown, s."""
@@ -141,7 +142,9 @@ class _Http(_ChunkedReader, H11Protocol):
         """A peer has come."""
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) else ""
-        self.caller = self._gate.comes(address, transport.abort, asyncio.get_running_loop().time())
+        sock = transport.get_extra_info("socket")
+        now = asyncio.get_running_loop().time()
+        self.caller = self._gate.comes(address, transport.abort, now, partial(has_unread, sock))
         self.app_state = {**self.app_state, "caller": self.caller}
         if self.ws_protocol_class is not None:
             self.ws_protocol_class = partial(_WebSocket, self.caller, self._gate)  # type: ignore[assignment]

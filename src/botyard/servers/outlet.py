@@ -8,6 +8,8 @@ import socket
 from collections import deque
 from typing import Final
 
+from botyard.servers.sockets import has_room
+
 WRITE_BUFFER: Final = 32 << 10
 """High-water mark of a transport's write buffer, bytes."""
 SEND_BUFFER: Final = 128 << 10
@@ -29,15 +31,15 @@ class Outlet:
         self._transport = transport
         self._pieces: deque[memoryview] = deque()
         self._loop = asyncio.get_running_loop()
+        self._socket: socket.socket | None = transport.get_extra_info("socket")
         self._is_last = False
         self.is_paused = False
         self.since = 0.0
         """When the peer began not to read, by the loop's clock, s."""
         transport.set_write_buffer_limits(high=WRITE_BUFFER)
-        sock = transport.get_extra_info("socket")
-        if sock is not None:
+        if self._socket is not None:
             with contextlib.suppress(OSError):
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
     @property
     def is_full(self) -> bool:
@@ -72,7 +74,9 @@ class Outlet:
         return not self.is_full
 
     def stuck(self, now: float) -> float:
-        """For how long the peer has not read, s."""
+        """For how long the peer has not read, s; 0 also if it has, and only the loop has not come to writing more."""
+        if self.is_paused and has_room(self._socket):
+            self.since = now
         return now - self.since if self.is_paused else 0.0
 
     def finish(self) -> None:

@@ -21,6 +21,7 @@ from botyard.protocols.rtps import guids, wire
 from botyard.protocols.rtps.events import EventKind
 from botyard.protocols.rtps.participant import Participant
 from botyard.protocols.tokenbucket import TokenBucket
+from botyard.servers.sockets import has_unread
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.workclock import worked
 
@@ -129,6 +130,7 @@ class RtpsNode:
             hosts=own,
             user_data=ENCLAVE,
         )
+        self.participant.judge_after(lambda: any(has_unread(sock) for sock in self._sockets))
         for sock in self._sockets:
             self._watch(sock)
         self.wake()

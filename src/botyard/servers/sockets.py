@@ -29,6 +29,28 @@ def has_hung_up(fd: int) -> bool:
     return bool(look.poll(0))
 
 
+def has_unread(sock: socket.socket | None) -> bool:
+    """Whether bytes of the other end have come and were not read: ask before calling it silent, for a busy loop reads late."""
+    if sock is None or sock.fileno() < 0:
+        return False
+    if hasattr(select, "poll"):
+        look = select.poll()
+        look.register(sock.fileno(), select.POLLIN)
+        return bool(look.poll(0))
+    return bool(select.select([sock], [], [], 0)[0])
+
+
+def has_room(sock: socket.socket | None) -> bool:
+    """Whether the other end has read, so that more can be written: ask before saying that it does not read."""
+    if sock is None or sock.fileno() < 0:
+        return False
+    if hasattr(select, "poll"):
+        look = select.poll()
+        look.register(sock.fileno(), select.POLLOUT)
+        return bool(look.poll(0))
+    return bool(select.select([], [sock], [], 0)[1])
+
+
 def keep_alive(sock: socket.socket | None) -> None:
     """Let the system notice within two minutes that a silent client's machine is gone, so that its robot becomes free."""
     if sock is None:
@@ -40,4 +62,4 @@ def keep_alive(sock: socket.socket | None) -> None:
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-__all__ = ["MAX_STUCK", "has_hung_up", "keep_alive", "reason_of"]
+__all__ = ["MAX_STUCK", "has_hung_up", "has_room", "has_unread", "keep_alive", "reason_of"]

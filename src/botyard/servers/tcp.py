@@ -19,7 +19,7 @@ from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, Session, Stage
 from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
-from botyard.servers.sockets import MAX_STUCK, has_hung_up, keep_alive, reason_of
+from botyard.servers.sockets import MAX_STUCK, has_hung_up, has_room, has_unread, keep_alive, reason_of
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.sim.simulation import Robot
 
@@ -31,6 +31,8 @@ CLOSE_LINGER_S = 3.0
 """The same of a client that has sent CLOSE; until then its data is read and discarded, since its threads may still be writing."""
 MAX_LEAVING = 16
 """Most connections of each of these two kinds on a port; the oldest is disconnected for a new one."""
+LOOK_AGAIN_S = 0.1
+"""A client that would be called silent while bytes of it wait is looked at again after this time, s."""
 REFUSAL_DELAY_S = 0.1
 """A connection that comes while the robot has a client is refused at its first packet, or after this delay, s."""
 MAX_STRANGERS = 16
@@ -157,7 +159,9 @@ class RobotPortServer(ABC):
         """
         strangers = [c for c in self.connected if not c.has_robot]
         if len(strangers) > self.max_strangers:
-            min(strangers, key=lambda c: c.standing_since).refuse("others came, and it had not finished the handshake")
+            min(strangers, key=lambda c: (c.has_unread, c.standing_since)).refuse(
+                "others came, and it had not finished the handshake"
+            )
 
 
 class PioneerServer(RobotPortServer):
@@ -267,7 +271,15 @@ class RobotClient(asyncio.Protocol):
         if self._connection is None:
             return False
         session = self._connection.session
-        return session.stage is Stage.READY and self._loop.time() - session.silent_since > HANDSHAKE_SECONDS
+        is_late = session.stage is Stage.READY and self._loop.time() - session.silent_since > HANDSHAKE_SECONDS
+        return is_late and not self.has_unread
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether bytes of it have come and wait to be looked at: it is not silent then, it is we who are late."""
+        if self._unseen or (self._inlet is not None and self._inlet.waits):
+            return True
+        return self._transport is not None and has_unread(self._transport.get_extra_info("socket"))
 
     @property
     def floods(self) -> bool:
@@ -340,12 +352,17 @@ class RobotClient(asyncio.Protocol):
     def _look_again(self) -> None:
         """It has said nothing so far: whether it is welcome now."""
         reason = self._server.refusal()
-        if reason:
+        if reason and self.has_unread:  # its first packet asks anew
+            self._timer = self._loop.call_later(LOOK_AGAIN_S, self._look_again)
+        elif reason:
             self.refuse(reason)
         else:
             self._timer = self._loop.call_later(FIRST_PACKET_TIMEOUT_S - REFUSAL_DELAY_S, self._say_nothing)
 
     def _say_nothing(self) -> None:
+        if self.has_unread:
+            self._timer = self._loop.call_later(LOOK_AGAIN_S, self._say_nothing)
+            return
         self.refuse(f"it said nothing for {FIRST_PACKET_TIMEOUT_S:g} s")
 
     def _received(self, data: bytes) -> None:
@@ -394,6 +411,7 @@ class RobotClient(asyncio.Protocol):
         log = server.log if robot.name == server.name else RobotLog(server.log.logger, {"robot": robot.name})
         server.visits.log(logging.INFO, "client %s connected", self.peer, to=log)
         session = Session(server.desk.port(robot), server.settings, self._loop.time())
+        session.has_unread = lambda: self.has_unread
         host = self.source
         is_local = host.startswith("127.") or host == "::1"
         self._connection = Connection(session, self._write, self._finish, log, server.desk, is_local, server.visits)
@@ -451,7 +469,7 @@ class RobotClient(asyncio.Protocol):
         if self._stuck_since is None:
             self._stuck_since = now
             self._server.log.warning("client %s does not read: reports are dropped until it does", self.peer)
-        elif now - self._stuck_since > MAX_STUCK:
+        elif now - self._stuck_since > MAX_STUCK and not has_room(transport.get_extra_info("socket")):
             self._server.log.warning("client %s has not read for %g s: disconnected", self.peer, MAX_STUCK)
             transport.abort()
 

@@ -22,6 +22,7 @@ from botyard.interfaces.gate import Pool, source_of
 from botyard.names import shown
 from botyard.protocols.tcpros.session import Incoming, Offer, Requested, Subscribed, TopicOffer
 from botyard.servers.outlet import Outlet
+from botyard.servers.sockets import has_unread
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.xmlrpc import Peer, listening_socket
@@ -97,6 +98,12 @@ class Connection(asyncio.Protocol):
     def is_held_up(self) -> bool:
         """Whether it has said something and waits for its turn."""
         return bool(self._inbox)
+
+    @property
+    def has_unread(self) -> bool:
+        """The same, also if it was not read yet."""
+        sock = None if self._transport is None else self._transport.get_extra_info("socket")
+        return self.is_held_up or has_unread(sock)
 
     # -- asyncio's side
 

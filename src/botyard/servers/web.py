@@ -189,7 +189,7 @@ class _Socket:
         self._drawn = -1
         self._timer: asyncio.TimerHandle | None = None
         self._caller: Caller = socket.state.caller
-        self._is_closing = False
+        self._is_closing = self._has_unread = False
         self.wake = asyncio.Event()
         self.fence = Fence(log, "a viewer")
         self.viewer = Viewer(server.desk, server.tokens, self._loop.time(), self._admitted, time.thread_time)
@@ -210,7 +210,9 @@ class _Socket:
                 text = message.get("text")
                 if text is None:
                     text = message.get("bytes") or b""
+                self._has_unread = True
                 await self._pay(writer)
+                self._has_unread = False
                 self.viewer.receive_text(text, self._loop.time())
                 self.look()
                 if self.viewer.close_code is not None:
@@ -236,7 +238,8 @@ class _Socket:
 
     def tick(self, now: float) -> None:
         """Wall time has passed."""
-        if self.viewer.is_overdue(now) and not self._is_closing:
+        has_unread = self._has_unread or self._caller.has_unread
+        if self.viewer.is_overdue(now, has_unread=has_unread) and not self._is_closing:
             self._is_closing = True
             self._caller.closes(now)
         self.look()

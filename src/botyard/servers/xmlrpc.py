@@ -23,6 +23,7 @@ from botyard.protocols.tcpros import http, xmlrpc
 from botyard.protocols.tcpros.http import Call, Calls, HttpError
 from botyard.servers.addresses import is_loopback
 from botyard.servers.outlet import Outlet
+from botyard.servers.sockets import has_unread
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 
@@ -113,6 +114,12 @@ class _Rpc(asyncio.Protocol):
     def is_held_up(self) -> bool:
         """Whether it has said something and waits for its turn."""
         return bool(self._inbox)
+
+    @property
+    def has_unread(self) -> bool:
+        """The same, also if it was not read yet."""
+        sock = None if self._transport is None else self._transport.get_extra_info("socket")
+        return self.is_held_up or has_unread(sock)
 
     # -- asyncio's side
 

@@ -10,6 +10,7 @@ The handshake is the table `_HANDSHAKE`: the client drives, SYNC0 → SYNC1 → 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
 
@@ -71,6 +72,10 @@ def stage_after(stage: Stage, number: int) -> Stage:
     return Stage.CLOSED if number == C.CLOSE else stage
 
 
+def _has_none() -> bool:
+    return False
+
+
 class Session(Conversation):
     """The session of one client, from connection to close.
 
@@ -94,6 +99,8 @@ class Session(Conversation):
         self._bumped = self._joydriving = self._claimed = self._has_robot = False
         self._began = now
         self._handshake_packets = 0
+        self.has_unread: Callable[[], bool] = _has_none
+        """Whether bytes of the client have come and wait to be received: silence is judged after reading."""
         self._heard = now
         self._heard_us = self._last_us = port.time_us
         spec = port.spec
@@ -137,7 +144,8 @@ class Session(Conversation):
         if time_us < self._last_us:  # the world has gone back to an earlier moment
             self._heard_us, self._next_sip_us = time_us, 0
         self._last_us = time_us
-        if time_us - self._heard_us > self._watchdog_us and not self._watchdog_fired:
+        is_silent = time_us - self._heard_us > self._watchdog_us and not self._watchdog_fired
+        if is_silent and not self.has_unread():
             self._watchdog_fired = True
             self.port.stop()
             self.log(
@@ -161,6 +169,8 @@ class Session(Conversation):
         """
         if self.stage is Stage.CLOSED:
             return False
+        if self._is_time_over(now) and self.has_unread():
+            self._began = self._heard = now
         if self.stage is not Stage.OPEN:
             if self.stage is Stage.READY:
                 if now - self._heard >= SILENCE_SECONDS:
@@ -177,6 +187,12 @@ class Session(Conversation):
             return False
         self._repeat_at = now + REPEAT_PERIOD
         return True
+
+    def _is_time_over(self, now: float) -> bool:
+        """Whether the client has been silent for too long."""
+        if self.stage in (Stage.READY, Stage.OPEN):
+            return not self._silent and now - self._heard >= SILENCE_SECONDS
+        return now - self._began >= HANDSHAKE_SECONDS
 
     # -- output
 

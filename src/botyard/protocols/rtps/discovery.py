@@ -42,6 +42,8 @@ FIRST_ANNOUNCE_EVERY_S: Final = 0.1
 GREET_AFTER_S: Final = 0.1
 """From one greeting of a participant to the next, s; then twice as long each time."""
 SWEEP_EVERY_S: Final = 1.0
+UNREAD_GRACE_S: Final = 30.0
+"""So much later, s, a lease ends while packets wait to be read."""
 ALIVE_EVERY_S: Final = LEASE_S / 3.0
 CHORES_EVERY_S: Final = 0.005
 """From one part of what takes long to the next, s: the world's steps and other clients come between."""
@@ -108,6 +110,8 @@ class Discovery:
         self._pending = pending
         self._inbox = inbox
         self._events = events
+        self.has_unread: Callable[[], bool] = lambda: False
+        """Whether packets have come that were not fed: leases are judged after reading."""
         self.writers: dict[bytes, Writer[Any]] = {}
         self.readers: dict[bytes, Reader] = {}
         self.routes: Routes = {}
@@ -185,7 +189,10 @@ class Discovery:
                 self._greet(peer, now)
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP_EVERY_S
-            for peer in [x for x in self.peers.values() if x.is_expired(now)]:
+            expired = [x for x in self.peers.values() if x.is_expired(now)]
+            if expired and self.has_unread():  # they may have spoken, and we have not read it
+                expired = [x for x in expired if x.is_expired(now - UNREAD_GRACE_S)]
+            for peer in expired:
                 self._forget(peer, EventKind.LOST)
         if now >= self._alive_at:
             self._alive_at = now + ALIVE_EVERY_S

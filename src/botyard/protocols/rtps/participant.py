@@ -190,6 +190,10 @@ class Participant:
         self._discovery.remove(endpoint, now)
         self._callbacks.run()
 
+    def judge_after(self, has_unread: Callable[[], bool]) -> None:
+        """Before a lease ends, ask whether packets have come that were not fed: its participant may have spoken."""
+        self._discovery.has_unread = has_unread
+
     def describe(self, user_data: bytes) -> None:
         """Give the participant other user data."""
         self._discovery.describe(user_data)

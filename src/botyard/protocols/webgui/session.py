@@ -359,10 +359,13 @@ class Viewer:
     def _slower(self) -> None:
         self._rate, self._acks_in_time = min(len(FRAME_RATES) - 1, self._rate + 1), 0
 
-    def is_overdue(self, now: float) -> bool:
-        """Check the time-outs of the first message and of reading. Returns whether the socket is to be closed."""
+    def is_overdue(self, now: float, *, has_unread: bool = False) -> bool:
+        """Check the time-outs of the first message and of reading. Returns whether the socket is to be closed.
+
+        `has_unread`: something that it has said has not been looked at.
+        """
         self._now = max(self._now, now)
-        if not self.ready and now - self._began > HELLO_TIMEOUT:
+        if not self.ready and now - self._began > HELLO_TIMEOUT and not has_unread:
             self.close(BAD, "no hello came")
         elif self._texts and now - self._stuck_since > MAX_STUCK:
             self._give_up()
