@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from botyard.controllers.crew import employ
+from botyard.engine.state import VERSION
 from botyard.formats.crashstate import SavedRobot, SavedState, encode_state
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
@@ -28,7 +29,6 @@ from botyard.model.scene import Scene
 from botyard.model.world import Program
 from botyard.recording import load
 from botyard.sim.simulation import Simulation
-from botyard.sim.statehead import VERSION
 from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import generate
 from botyard.traffic.on_robots import RobotTraffic

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import botyard
 from botyard.cli.main import program
+from botyard.engine import state as layout
 from botyard.errors import BudgetError, RecordingError
 from botyard.formats.budget import Budget
 from botyard.pictures.filming import film_options, render_recording
@@ -32,6 +33,7 @@ def other_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 def other_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Write states as a version with another layout of them does."""
     monkeypatch.setattr(statehead, "VERSION", statehead.VERSION + 1)
+    monkeypatch.setattr(layout, "READS", (statehead.VERSION,))
 
 
 def record(path: Path, steps: int = STEPS, **options: Any) -> list[list[tuple[float, ...]]]:

@@ -25,6 +25,8 @@ from botyard.engine.masslayout import Impulses, MassState, impulses, mass_state
 from botyard.engine.tables import MAX_STATE_NUMBER, NOBODY, Column, Table
 from botyard.errors import StateError
 from botyard.model.robot import Drive
+from botyard.model.shapes import digested
+from botyard.names import shown
 
 if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
@@ -32,6 +34,17 @@ if TYPE_CHECKING:
 MAGIC: Final = b"botyard\x01"
 MIN_VIEWED_BYTES: Final = 4096
 """Columns of at least this size are written from a view; smaller ones are copied."""
+VERSION: Final = 2
+"""Version of the format that is written. Who adds, removes or changes columns, or fields of the head, counts it up, says in `READS` which
+formats are read from then on, and makes files of the new one with ``python -m tools.corpus``.
+
+1: up to November 2026; its digests of descriptions are those of the classes of the program that wrote it.
+2: digests of descriptions do not depend on the shape of classes (`botyard.model.shapes`).
+"""
+READS: Final = (1, 2)
+"""Versions that are read."""
+DIGESTED: Final = (1, "0.1.0")
+"""Version and program in a head whose digest is taken: the same world has the same digest in every version."""
 CHECKSUM: Final = 8
 """Bytes of the checksum at the end."""
 MAX_TICK: Final = 10**15
@@ -48,6 +61,13 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "drive": (0, max(Drive)), "err_mode": (0, max(OdometryErrorMode)), "control": (0, max(Control)),
 }  # fmt: skip
 """Least and greatest value of the columns of `State` that are flags or members of an enumeration."""
+
+
+class Begin(msgspec.Struct, array_like=True):
+    """What a head of every version of the format begins with."""
+
+    version: int
+    program: str
 
 
 class Declared(NamedTuple):
@@ -114,7 +134,7 @@ def columns_of(engine: Engine) -> Iterator[NDArray[Any]]:
 
 
 def schema(engine: Engine, tables: Iterable[Table] | None = None) -> bytes:
-    """Digest of the names and types of all columns, by which states of other versions are told. `tables`: see `declared`."""
+    """Digest of the names and types of all columns, by which states with other columns are told. `tables`: see `declared`."""
     text = ";".join(f"{d.name}:{d.dtype.str}:{d.shape}" for d in declared(engine, masses=True, tables=tables))
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
@@ -139,7 +159,7 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
     Raises
     ------
     StateError
-        It is not a state, is damaged, or has more than `max_bytes`.
+        It is not a state, is damaged, of a version that is not read, or has more than `max_bytes`.
     """
     if not isinstance(state, (bytes, bytearray, memoryview)):
         raise StateError(f"state: expected bytes of save_state, found {type(state).__name__}")
@@ -154,11 +174,26 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
     (size,) = struct.unpack("<I", data[len(MAGIC) : begin])
     if size > len(data) - begin - CHECKSUM:
         raise StateError(f"state: a head of {size} bytes was announced, and there are {len(data) - begin - CHECKSUM}")
+    begins = data[begin : begin + size]
+    said = _decoded(begins, Begin)
+    if said.version not in READS:
+        reads = " or ".join(map(str, READS))
+        raise StateError(
+            f"state: expected version {reads} of the format, found {said.version} ({program(said.program)} wrote it)"
+        )
+    return _decoded(begins, kind), data[begin + size : -CHECKSUM]
+
+
+def _decoded(head: memoryview, kind: type[H]) -> H:
     try:
-        head = msgspec.msgpack.decode(data[begin : begin + size], type=kind)
+        return msgspec.msgpack.decode(head, type=kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # ValueError: a class checks its values
         raise StateError(f"state: {error}") from None
-    return head, data[begin + size : -CHECKSUM]
+
+
+def program(version: str) -> str:
+    """A program that wrote a state, in words."""
+    return f"botyard {shown(version, 40)}"
 
 
 def read_columns(
@@ -281,8 +316,8 @@ def digest_of(head: bytes, columns: Iterable[NDArray[Any]]) -> int:
 
 
 def object_digest(value: object) -> bytes:
-    """Digest of a description (a frozen dataclass of the model, with arrays), 16 bytes."""
-    return hashlib.blake2b(msgspec.msgpack.encode(value, enc_hook=_plain), digest_size=16).digest()
+    """Digest of a description (a frozen dataclass of the model, with arrays), 16 bytes; `botyard.model.shapes` says what it covers."""
+    return hashlib.blake2b(msgspec.msgpack.encode(digested(value), enc_hook=_plain), digest_size=16).digest()
 
 
 def _plain(value: object) -> object:
@@ -290,8 +325,6 @@ def _plain(value: object) -> object:
         return [value.dtype.str, list(value.shape), np.ascontiguousarray(value).tobytes()]
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, Mapping):
-        return dict(value)
     return str(value)
 
 
@@ -303,11 +336,16 @@ def row_keys(table: Table) -> list[Any]:
 __all__ = [
     "BODIES",
     "CONTACTS",
+    "DIGESTED",
+    "READS",
+    "VERSION",
+    "Begin",
     "columns_of",
     "declared",
     "digest_of",
     "join",
     "object_digest",
+    "program",
     "read_columns",
     "row_keys",
     "schema",

@@ -107,6 +107,12 @@ class _Robot(msgspec.Struct):
     program: _Program | None
 
 
+class _Version(msgspec.Struct):
+    """What a file of every version says."""
+
+    version: int
+
+
 class _State(msgspec.Struct):
     """The file."""
 
@@ -131,6 +137,9 @@ def decode_state(data: bytes) -> SavedState:
     ValueError, BotyardError, RecursionError
         They are not a valid state.
     """
+    said = msgspec.json.decode(data, type=_Version).version
+    if said != VERSION:
+        raise ValueError(f"expected version {VERSION} of the format, found {said}")
     file = msgspec.json.decode(data, type=_State)
     ports = [r.port for r in file.robots if r.port] + [p for p in file.factories if p]
     if len(set(ports)) < len(ports):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -12,12 +13,12 @@ from numpy.typing import NDArray
 
 from botyard.engine.layout import State, allocate_state
 from botyard.engine.simulation import Engine
-from botyard.engine.state import BODIES, CONTACTS, UNSAVED, columns_of, declared, digest_of, row_keys, split
+from botyard.engine.state import BODIES, CONTACTS, UNSAVED, Begin, columns_of, declared, digest_of, row_keys, split
 from botyard.errors import StateError
 from botyard.formats.budget import Budget
+from botyard.sim.restoring import check_columns
 from botyard.sim.simulation import Simulation
-from botyard.sim.statehead import VERSION, Head, Roster
-from botyard.version import __version__
+from botyard.sim.statehead import Head, Roster, digested_head
 
 _PLAIN: Final = (
     "tick",
@@ -158,8 +159,7 @@ def _rows_of(column: str, rows: Mapping[str, Sequence[Any]], count: int) -> Sequ
 def state_digest(state: bytes, budget: Budget = Budget()) -> int:
     """`Simulation.digest` of the simulation that a state is of. StateError: it is none."""
     head, data = split(state, Head, budget.bytes)
-    head.controllers = []
-    return digest_of(msgspec.msgpack.encode(head), [np.frombuffer(data, np.uint8)])
+    return digest_of(digested_head(head), [np.frombuffer(data, np.uint8)])
 
 
 def roster_of(state: bytes, budget: Budget = Budget()) -> Roster:
@@ -174,8 +174,6 @@ def tick_of(state: bytes, budget: Budget = Budget()) -> int:
 
 
 def _roster(head: Head) -> Roster:
-    if head.version != VERSION:
-        raise StateError(f"state: expected version {VERSION}, found {head.version} (of botyard {head.program})")
     try:
         return msgspec.msgpack.decode(head.roster, type=Roster)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -185,7 +183,9 @@ def _roster(head: Head) -> Roster:
 def body_columns(state: bytes, budget: Budget = Budget()) -> tuple[dict[str, int], dict[str, NDArray[Any]]]:
     """Rows of the robots of a state by their names, and the columns of `State` of all bodies. StateError: it is none."""
     head, data = split(state, Head, budget.bytes)
-    bodies = _roster(head).bodies
+    roster = _roster(head)
+    _check_columns(roster.schema, tuple(roster.keys), head.version, head.program)
+    bodies = roster.bodies
     columns, at = dict[str, NDArray[Any]](), 0
     for name, empty in allocate_state(0)[0]._asdict().items():
         if name in UNSAVED:
@@ -197,6 +197,13 @@ def body_columns(state: bytes, budget: Budget = Budget()) -> tuple[dict[str, int
         columns[name] = np.frombuffer(data[at : at + size], empty.dtype).reshape(shape)
         at += size
     return {body.name: i for i, body in enumerate(bodies) if body.start is not None}, columns
+
+
+@lru_cache(maxsize=16)
+def _check_columns(schema: bytes, tables: tuple[str, ...], version: int, program: str) -> None:
+    """Check that a state with these tables has the columns of here. StateError: it has others."""
+    roster = Roster(schema, b"", "", b"", [], {name: [] for name in tables}, [])
+    check_columns(Simulation(), Begin(version, program), roster)
 
 
 def differences(sim: Simulation, state: bytes, budget: Budget = Budget()) -> Iterator[Difference]:
@@ -211,8 +218,7 @@ def differences(sim: Simulation, state: bytes, budget: Budget = Budget()) -> Ite
     """
     head, data = split(state, Head, budget.bytes)
     mine, roster = _present(sim), _roster(head)
-    if roster.schema != mine.roster.schema and roster.keys.keys() == mine.roster.keys.keys():
-        raise StateError(f"state: it is of another version of botyard, {head.program}; this one is {__version__}")
+    check_columns(sim, head, roster)
     yield from _of_rosters(roster, mine.roster)
     if [body.name for body in roster.bodies] == [
         body.name for body in mine.roster.bodies

@@ -23,6 +23,7 @@ from botyard.model.scene import Scene
 from botyard.model.world import PlacedRobot, World
 from botyard.names import shown
 from botyard.recording import checks, frames
+from botyard.recording.built import computed_elsewhere
 from botyard.recording.checks import Kept
 from botyard.recording.codec import Model, Setup, decode_entry, decode_model, decode_scene, decode_setup
 from botyard.recording.comparing import (
@@ -38,7 +39,6 @@ from botyard.recording.reader import Message, Reader
 from botyard.sim.journal import AddRobots, Entry, ReplaceScene, acting
 from botyard.sim.resimulation import apply
 from botyard.sim.simulation import Simulation
-from botyard.version import __version__
 
 MAX_GAP_S: Final = 3600.0
 """Longest simulated time between two records of a run, s; the recorder writes one every second."""
@@ -143,7 +143,7 @@ class Proof:
     divergence : Divergence or None
         The first difference; None: all is the same.
     notes : list of str
-        What restricts the proof: the file was cut short.
+        What restricts the proof: another program computed the run, the file was cut short.
     """
 
     begin: int
@@ -175,9 +175,11 @@ def resimulate(path: str | PathLike[str], budget: Budget = Budget(), progress: P
         It is damaged (each changed byte is noticed), of another version, or cannot be done again; the message says what cannot be read.
     """
     with Reader(path, budget) as file:
-        notes: list[str] = []
+        notes, programs = list[str](), computed_elsewhere(file.metadata)
+        if programs:
+            notes.append(f"{programs[0]} computed this run; this is {programs[1]}, and its results may differ")
         if file.is_cut:
-            notes = list(file.problems)
+            notes += file.problems
         else:
             file.verify()
         known = len(file.problems)
@@ -216,8 +218,8 @@ def first_state(file: Reader, records: Iterable[Message]) -> bytes:
 
 
 def _version(file: Reader) -> str:
-    wrote = file.metadata.get("botyard", {}).get("version", "?")
-    return "" if wrote == __version__ else f" (botyard {shown(wrote, 40)} wrote it, this is {__version__})"
+    programs = computed_elsewhere(file.metadata)
+    return f" ({programs[0]} wrote it, this is {programs[1]})" if programs else ""
 
 
 def beginning(file: Reader, first: bytes, budget: Budget = Budget()) -> Beginning:

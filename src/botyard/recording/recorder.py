@@ -20,7 +20,8 @@ A `Recorder` listens to steps, to the journal and to the log. In the thread of t
     pieces of that session have passed before), ``sim`` (s), ``wall`` (s, since the recording began), ``from`` (``client`` or ``robot``),
     ``data`` (hexadecimal). `botyard.interfaces.pioneer.tracefile` reads them.
 
-Attachments are the scene, the models, and what the simulation was made with; metadata say of which run it is. Times are simulated.
+Attachments are the scene, the models, and what the simulation was made with; metadata say of which run it is, and which program computed
+it (`botyard.recording.built`). Times are simulated.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from botyard.formats.budget import Budget
 from botyard.names import is_name
 from botyard.protocols.ros_messages.types import types
 from botyard.recording import checks, codec
+from botyard.recording.built import build
 from botyard.recording.codec import Driven, encode_driven, encode_drives
 from botyard.recording.comparing import Columns, state_digest
 from botyard.recording.mcap import Attachment
@@ -348,6 +350,7 @@ class Recorder:
     def _about(self) -> Iterable[tuple[str, str]]:
         sim = self._sim
         yield "version", __version__
+        yield "build", build()
         yield "began", datetime.now(UTC).isoformat(timespec="seconds")
         yield "command", json.dumps(_without_secrets(sys.argv))
         yield "machine", f"{platform.system()} {platform.machine()}"

@@ -21,7 +21,10 @@ from botyard.engine.state import (
     BODIES,
     CONTACTS,
     MAX_TICK,
+    VERSION,
+    Begin,
     is_span,
+    program,
     read_columns,
     row_keys,
     schema,
@@ -45,11 +48,12 @@ from botyard.sim.parameters import check, spread
 from botyard.sim.parameters import restore as restore_parameters
 from botyard.sim.population import Population
 from botyard.sim.readings import MAX_RAYS
-from botyard.sim.statehead import COMMANDS, NO_MASS, VERSION, Body, Controller, Head, Known, Queued, Roster, Saveable
-from botyard.version import __version__
+from botyard.sim.statehead import COMMANDS, NO_MASS, Body, Controller, Head, Known, Queued, Roster, Saveable
 
 MAX_LATE_STEPS: Final = 10**9
 """Steps that a command or a reading can take, at most."""
+UNSURE: Final = (1,)
+"""Formats whose digests of descriptions may come from classes of other shapes: a digest that differs proves no other description."""
 Employ = Callable[[Any, Program], None]
 """Starts a program that drives a robot, see `botyard.controllers.crew`."""
 
@@ -59,19 +63,18 @@ def restore(
 ) -> None:
     """See `Simulation.restore`. Appends the descriptions that the state refers to to `used`. Without `employ`, it has no programs."""
     head, data = split(state, Head, budget.bytes)
-    if head.version != VERSION:
-        raise StateError(f"state: expected version {VERSION}, found {head.version} (of botyard {head.program})")
     try:
         roster = msgspec.msgpack.decode(head.roster, type=Roster)
     except (msgspec.MsgspecError, ValueError) as error:
         raise StateError(f"state: {error}") from None
-    tables = _tables(sim, roster)
-    if roster.schema != schema(sim.engine, tables):
-        raise StateError(f"state: it is of another version of botyard, {head.program}; this one is {__version__}")
+    tables = check_columns(sim, head, roster)
     if roster.scene != known.digest_of_walls(sim):
-        raise StateError(f'state: it is of another map, "{roster.scene_name}"; here is "{sim.scene.name}"')
+        names = f'"{shown(roster.scene_name)}"; here is "{shown(sim.scene.name)}"'
+        if head.version in UNSURE and roster.scene_name == sim.scene.name:
+            raise StateError(f"state: whether it is of this map cannot be told: {names}{_written(head)}")
+        raise StateError(f"state: it is of another map, {names}")
     is_same = bytes(head.roster) == known.roster(sim)  # then bodies and rows need not be compared
-    models = _find_models(sim, known, roster)
+    models = _find_models(sim, known, head, roster)
     used += [*models.values(), known.objects[roster.described]]
     rows = {name: len(keys) for name, keys in roster.keys.items()}
     # after the tables: keys of a crafted state cannot stand for these
@@ -116,6 +119,26 @@ def restore(
     _employ(sim, head.controllers, employ)
     engine.resumed()
     sim.crowd.forget()
+
+
+def _written(head: Begin | Head) -> str:
+    """What wrote a state, and what reads it, as the end of a message."""
+    return (
+        f" ({program(head.program)} wrote it, in version {head.version} of the format; this program writes {VERSION})"
+    )
+
+
+def _unsure(head: Begin | Head) -> str:
+    """The end of a message about a digest that differs, if that may come from the program that wrote the state."""
+    return _written(head) if head.version in UNSURE else ""
+
+
+def check_columns(sim: Population[Any], head: Begin | Head, roster: Roster) -> list[Table]:
+    """The tables of a state, see `_tables`. StateError: its columns are not those that states have here."""
+    tables = _tables(sim, roster)
+    if roster.schema != schema(sim.engine, tables):
+        raise StateError(f"state: its columns are others than here{_written(head)}")
+    return tables
 
 
 def _tables(sim: Population[Any], roster: Roster) -> list[Table]:
@@ -255,7 +278,7 @@ def _under_way(head: Head, bodies: int) -> dict[str, list[Sent]]:
     return found
 
 
-def _find_models(sim: Population[Any], known: Known, roster: Roster) -> dict[bytes, RobotSpec | BoxObject]:
+def _find_models(sim: Population[Any], known: Known, head: Head, roster: Roster) -> dict[bytes, RobotSpec | BoxObject]:
     """Models of all bodies by their digests."""
     for robot in sim.robots.values():
         known.digest(robot.spec)
@@ -275,11 +298,13 @@ def _find_models(sim: Population[Any], known: Known, roster: Roster) -> dict[byt
                 one = None
         if not isinstance(one, kind):
             what = "box" if kind is BoxObject else "robot model"
-            raise StateError(f'state: the {what} "{body.model}" of {body.name} is not here, or is another one')
+            raise StateError(
+                f'state: the {what} "{shown(body.model)}" of {shown(body.name)} is not here, or is another one{_unsure(head)}'
+            )
         found[body.digest] = one
     known.digest(sim.described)
     if roster.described not in known.objects:
-        raise StateError("state: it is of a world with other description files (describe)")
+        raise StateError(f"state: it is of a world with other description files (describe){_unsure(head)}")
     return found
 
 
@@ -382,4 +407,4 @@ def _employ(sim: Population[Any], controllers: Sequence[Controller], employ: Emp
     sim._programs.arrange([c.robot for c in controllers])
 
 
-__all__ = ["Employ", "restore"]
+__all__ = ["Employ", "check_columns", "restore"]

@@ -17,12 +17,13 @@ import msgspec
 import numpy as np
 
 from botyard import arguments
-from botyard.engine.state import CHECKSUM, MAGIC, columns_of, digest_of, join
+from botyard.engine.state import CHECKSUM, MAGIC, READS, VERSION, columns_of, digest_of, join
 from botyard.errors import StateError
 from botyard.feed import SAVED
 from botyard.formats.budget import Budget
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
+from botyard.model.shapes import packed
 from botyard.model.world import Program
 from botyard.sim.branching import branch
 from botyard.sim.episodes import Episodes
@@ -30,7 +31,7 @@ from botyard.sim.journal import Restore
 from botyard.sim.population import Population
 from botyard.sim.restoring import restore
 from botyard.sim.robot import R
-from botyard.sim.statehead import Known, controllers_of, head_of
+from botyard.sim.statehead import Known, controllers_of, digested_head, head_of
 
 S = TypeVar("S", bound="Restorable[Any]")
 
@@ -142,7 +143,7 @@ class Restorable(Population[R]):
 
     def digest(self) -> int:
         """64-bit digest of the state without that of controllers, computed at each call; equal states have equal digests."""
-        return digest_of(msgspec.msgpack.encode(head_of(self, self._known, [])), columns_of(self.engine))
+        return digest_of(digested_head(head_of(self, self._known, [])), columns_of(self.engine))
 
     def clone(self, seed: int | None = None) -> Self:
         """Another simulation in the same state. With `seed`, its random draws differ from now on.
@@ -162,7 +163,8 @@ class Restorable(Population[R]):
         return self.clone()
 
     def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:  # type: ignore[override]
-        return rebuild, parts(self)
+        kind, scene, models, described, *others = parts(self)
+        return unpickled, (VERSION, kind, *packed((scene, models, described), {}), *others)
 
 
 def sealed(moment: bytes) -> bytes:
@@ -200,6 +202,14 @@ def parts(sim: Restorable[Any], seed: int | None = None) -> tuple[Any, ...]:
         sim.seed if seed is None else seed,
         sim._episodes.seed_and_number,
     )
+
+
+def unpickled(version: int, *given: Any) -> Any:
+    """A simulation out of its pickle; of format 1, `rebuild` alone is in it. StateError: it is of a format that is not read."""
+    if version not in READS:
+        reads = " or ".join(map(str, READS))
+        raise StateError(f"pickle of a simulation: expected version {reads} of the format, found {version}")
+    return rebuild(*given)
 
 
 def rebuild(

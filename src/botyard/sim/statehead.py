@@ -16,7 +16,7 @@ import numpy as np
 
 from botyard.devices.ranging import Late
 from botyard.engine import commands
-from botyard.engine.state import object_digest, row_keys, schema
+from botyard.engine.state import DIGESTED, VERSION, object_digest, row_keys, schema
 from botyard.errors import StateError
 from botyard.feed import Subject
 from botyard.model.robot import Axes
@@ -24,7 +24,6 @@ from botyard.sim import twist
 from botyard.sim.population import Population
 from botyard.version import __version__
 
-VERSION: Final = 1
 NO_MASS: Final = -1
 """Number of contacts of a world without bodies with mass."""
 COMMANDS: Final[Mapping[str, Any]] = MappingProxyType(
@@ -231,6 +230,13 @@ class Known:
         if self._walls[0] is not scene:
             self._walls = scene, object_digest(replace(scene, boxes=()))
         return self._walls[1]
+
+
+def digested_head(head: Head) -> bytes:
+    """The bytes of a head that the digest of its world covers: without controllers, and without what wrote it. Changes the head."""
+    head.version, head.program = DIGESTED
+    head.controllers = []
+    return msgspec.msgpack.encode(head)
 
 
 def head_of(sim: Population[Any], known: Known, controllers: list[Controller]) -> Head:

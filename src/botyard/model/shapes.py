@@ -1,0 +1,185 @@
+"""Descriptions by the names of their fields, so that digests and pickles outlive a change of their classes.
+
+A digest of a description covers each field that its class had in the first format of states (`FIRST`), and each later one that differs from
+its default: a field that a class gets later, with its default, changes no digest. Digests of objects of plug-ins' classes cover all fields.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from botyard.errors import StateError
+
+_FIRST: Final = """
+ActuatorSpec: name parent at offer
+Area: kind name corners
+Axes: x y a
+BatterySpec: type by_charge volts charge capacity_wh empty_volts idle_power motor_power charge_power shutdown_charge
+BlobFinderSpec: type pose colors image range_max fov
+BoxObject: name pose length width returns color parts dynamics
+BumperSpec: type front rear
+CommandSpec: latency jitter rate scale
+CompassSpec: type
+Described: bodies carried offers joints sensors views vehicles actuators
+DynamicsSpec: mass inertia center friction floor_friction restitution linear_damping angular_damping controller
+    traction
+ElectricsSpec: type
+EncodersSpec: type
+FiducialFinderSpec: type pose range_min range_max range_max_id fov
+Gains: p d
+GeoReference: latitude longitude altitude
+GpsSpec: type x y dop
+GripperSpec: type reach opening thickness paddle_time lift_time
+JointSpec: name parent child slides planar at child_at low high unlimited inertia damping gains
+LaserSpec: type type_name pose size fov samples range_min range_max flipped range_noise angle_noise reflector
+    update_rate measurement_rate latency jitter missing
+MotionLimits: max_speed accel decel top_accel heading_speed
+NormalErrorsSpec: type sensor range_bias range_deviation range_share bearing_deviation
+Offer: namespace passive low high children joint_names joint_positions
+PioneerSpec: class_name subclass dist_conv angle_conv vel_conv range_conv diff_conv vel2_div watchdog ticks_per_mm
+Place: kind name pose has_heading
+PoseController: linear angular force
+PrismaticJointSpec: type joint low high inertia damping gains
+RaySensorSpec: name parent rays range offer
+ReflectorRule: max_range max_incidence strength
+Returns: obstacle laser sonar fiducial blob
+RevoluteJointSpec: type joint low high continuous inertia damping gains
+RobotSpec: name description color drive outline parts limits odometry_error odometry_error_low perfect_odometry
+    wheel_ratio commands lasers sonar devices pioneer battery returns gripper wheel_radius gyro dynamics
+Scene: name source map_file segments special_walls traced points resolution boxes places areas view start
+    georeference
+SonarSpec: type type_name transducers fov range_min range_max noise rays update_rate measurement_rate latency jitter
+    missing
+SpecialWalls: first last returns
+TableIrSpec: type positions in_io_packet
+TracedCells: first last rows columns width height origin
+Transducer: pose connected range_min range_max fov noise
+VehicleSpec: name chassis wheels max_power max_brake steering offer
+ViewSpec: name parent is_light position orientation parameters offer
+WanderingOdometrySpec: type x y a time
+WheelSpec: x y radius steers drives
+"""
+FIRST: Final[Mapping[str, tuple[str, ...]]] = {
+    name: tuple(names.split()) for name, names in re.findall(r"(\w+):([^:]*)(?=\n\w|$)", _FIRST.strip())
+}
+"""Fields of the classes of descriptions in the first format of states, in their order then. A new class of descriptions is added with its
+fields of that time; a line is changed with a new format of states alone (`botyard.engine.state.VERSION`)."""
+_PLAIN: Final = frozenset({bool, int, float, str, bytes, type(None), np.ndarray})
+
+
+class _Shape(NamedTuple):
+    """How a class is digested: fields that always count, and the later ones with what stands for their defaults."""
+
+    first: tuple[str, ...]
+    later: tuple[tuple[str, Any], ...]
+
+
+@cache
+def _shape(kind: type[Any]) -> _Shape:
+    here = {one.name: one for one in fields(kind)}
+    first = FIRST.get(kind.__name__, tuple(here))
+    later = tuple((name, _default(here[name])) for name in sorted(here.keys() - set(first)))
+    return _Shape(tuple(name for name in first if name in here), later)
+
+
+def _default(field: Field[Any]) -> Any:
+    """What `digested` makes of a field's default; MISSING: it has none."""
+    if field.default_factory is not MISSING:
+        return digested(field.default_factory())
+    return field.default if field.default is MISSING else digested(field.default)
+
+
+def digested(value: Any) -> Any:
+    """What the digest of a description covers, as lists, mappings and plain values."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple or kind is list:
+        return [digested(one) for one in value]
+    if is_dataclass(kind):
+        first, later = _shape(kind)
+        found = {name: digested(getattr(value, name)) for name in first}
+        for name, default in later:
+            if not _is_same(one := digested(getattr(value, name)), default):
+                found[name] = one
+        return found
+    if isinstance(value, tuple):
+        return [digested(one) for one in value]
+    if isinstance(value, Mapping):
+        return {key: digested(one) for key, one in value.items()}
+    return value
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two results of `digested` are the same, to the sign of a zero."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return (
+            type(one) is type(other)
+            and (one.dtype, one.shape) == (other.dtype, other.shape)
+            and one.tobytes() == other.tobytes()
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
+    return type(one) is type(other) and repr(one) == repr(other)
+
+
+# -- for pickle
+
+
+class _Packed:
+    """A description that pickle keeps by its class and the names of its fields."""
+
+    __slots__ = ("_kind", "_values")
+
+    def __init__(self, kind: type[Any], values: Mapping[str, Any]) -> None:
+        self._kind, self._values = kind, values
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._kind, self._values)
+
+
+def _again(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    """The description of a `_Packed`."""
+    here = {one.name for one in fields(kind) if one.init}
+    unknown = sorted(values.keys() - here)
+    if unknown:
+        raise StateError(
+            f"pickle: {kind.__name__} has no {', '.join(unknown)} here: another version of botyard wrote it"
+        )
+    return kind(**values)
+
+
+def packed(value: Any, known: dict[int, Any]) -> Any:
+    """A value for pickle, in which descriptions are kept by the names of their fields: pickle gives the value itself back.
+
+    Pickle alone keeps values of dataclasses with slots by their places: a class with more fields would take them for others.
+
+    Parameters
+    ----------
+    value : value
+        A description, or tuples and lists of such.
+    known : dict
+        What was packed before, by identity: an object that is there twice stays one. The caller keeps the objects.
+    """
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return kind([packed(one, known) for one in value])
+    if not is_dataclass(kind) or issubclass(kind, enum.Enum):
+        return value
+    if id(value) not in known:
+        known[id(value)] = _Packed(
+            kind, {f.name: packed(getattr(value, f.name), known) for f in fields(kind) if f.init}
+        )
+    return known[id(value)]
+
+
+__all__ = ["FIRST", "digested", "packed"]
