@@ -59,11 +59,22 @@ def test_a_small_file() -> None:
     assert spec.sonar is not None
     assert [t.connected for t in spec.sonar.transducers] == [True, False, True]
     assert spec.sonar.transducers[2].pose.y == -0.05
-    assert spec.sonar.range_max == 3.0, "the long form names the greatest range"
+    assert (spec.sonar.range_max, spec.sonar.range_min) == (5.0, 0.2)
+    assert [t.range_max for t in spec.sonar.transducers] == [None, None, 3.0], (
+        "the long form is about its own transducer"
+    )
     front, other = spec.lasers
     assert (front.type_name, front.pose.x, front.flipped) == ("sicklms100", 0.025, True)
     assert abs(front.pose.th) == pytest.approx(math.pi)
     assert (other.type_name, other.range_max) == ("hokuyourg", 2.0)
+
+
+def test_ranges_of_the_long_form_are_those_of_its_transducers() -> None:
+    text = "Subclass t\nSonarNum 4\nSonarUnit 0 331 61 10 1 1 0 600 400 1\nSonarUnit 1 331 -61 -10 1 2 0 600 2500 1\n"
+    sonar = to_robot(parse(f"{text}SonarUnit 2 0 0 0 1 3 0 600 0 1\nSonarUnit 9 0 0 0 1 4 0 600 9000 1\n"), "t").sonar
+    assert sonar is not None
+    assert [sonar.limits_of(t)[1] for t in sonar.transducers if t.connected] == [0.4, 2.5, 5.0]
+    assert (sonar.range_min, sonar.range_max) == (0.04, 5.0), "a number beyond SonarNum does not count"
 
 
 def test_units_are_repeated_lines() -> None:

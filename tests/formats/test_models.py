@@ -12,6 +12,7 @@ from botyard.errors import BotyardError, ModelError, ModelFileError
 from botyard.formats.base import Source
 from botyard.formats.models import default_map, find_robot, folders_without_models, model_names, user_models
 from botyard.formats.registry import find_map, read_world
+from botyard.model.library import load_robot
 from botyard.sim.simulation import Simulation
 
 
@@ -65,9 +66,49 @@ def test_definitions_may_build_on_those_of_other_files(home: Path) -> None:
     assert find_robot("derived").outline != find_robot("p3at").outline
 
 
-def test_the_library_wins(home: Path) -> None:
-    include(home, ".botyard", "a.inc", 'define p3dx p3dx ( color "black" )\n')
-    assert find_robot("p3dx").color == "red"
+def test_the_users_definition_wins_everywhere(home: Path) -> None:
+    # based on the library's model of the same name
+    include(home, ".botyard", "a.inc", 'define p3dx p3dx ( color "black" )\ndefine mine p3dx ( )\n')
+    include(home, ".botyard", "ours.toml", 'extends = "p3dx"\n')
+    include(home, ".botyard", "p3at.toml", 'extends = "p3at"\ncolor = "black"\n')
+    include(home, ".botyard", "b.inc", "define ours2 p3at ( )\n")
+    for name in ("p3dx", "P3DX", "mine", "ours", "p3at", "ours2"):
+        assert find_robot(name).color == "black", name
+    assert find_robot("p3dx").sonar == load_robot("p3dx").sonar
+    assert model_names().count("p3dx") == 1
+    assert library_model("p3dx").color == Simulation().add_robot("p3dx").spec.color == "black"
+    for world in (
+        ("s.yaml", b"botyard: 1\nmodels: {x: {extends: p3dx}}\nrobots: [{model: x}, {model: p3dx}]\n"),
+        (
+            "s.world",
+            b"define x p3dx ( )\nx ( )\np3dx ( )\n",
+        ),
+    ):
+        assert [r.spec.color for r in read_world(Source(*world)).robots] == ["black", "black"]
+    assert find_robot("p3dx-sh").color == "red", "models of the library keep their bases"
+
+
+def test_a_changed_original_wins_and_the_include_folder_before_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "PioneerRobotModels.world.inc").write_text(
+        'define pioneer position ( color "green" )\ndefine p3dx pioneer ( size [2 1] )\ndefine p3at pioneer ( size [2 1] )\n'
+    )
+    monkeypatch.setenv("AMRISIM", str(home))
+    include(home, ".AMRISim", "a.inc", 'define p3at position ( color "blue" )\ndefine child p3dx ( )\n')
+    assert [find_robot(name).color for name in ("p3dx", "child", "pioneer", "p3at")] == [
+        "green",
+        "green",
+        "green",
+        "blue",
+    ]
+    assert find_robot("p3dx").outline == find_robot("child").outline == ((-1, -0.5), (1, -0.5), (1, 0.5), (-1, 0.5))
+
+
+def test_models_based_on_each_other_are_refused(home: Path) -> None:
+    include(home, ".botyard", "one.toml", 'extends = "two"\n')
+    include(home, ".botyard", "two.toml", 'extends = "one"\n')
+    with pytest.raises(ModelFileError, match="in a circle: one → two → one"):
+        find_robot("one")
+    assert find_robot("p3dx").name == "p3dx"
 
 
 def test_a_changed_file_is_read_again(home: Path) -> None:

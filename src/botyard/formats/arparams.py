@@ -27,6 +27,10 @@ from botyard.units import deg, from_deg, from_mm, mm, wrap_angle
 MULTIPLE: Final = frozenset({"sonarunit", "irunit"})
 """Keywords that may occur several times; of others the last line counts."""
 MAX_SONAR: Final = 255
+SONAR_RANGE: Final = 5.0
+"""Greatest range of a transducer whose line gives none, m."""
+MIN_SONAR_RANGE: Final = 0.05
+"""Least greatest range of a transducer, m."""
 MAX_LASERS: Final = 8
 MAX_SAMPLES: Final = 100_000
 
@@ -237,28 +241,38 @@ def _limits(params: ArParams) -> MotionLimits:
 
 
 def _sonar(params: ArParams) -> SonarSpec | None:
-    """Transducers by number; a number without a line stands for a slot without transducer."""
+    """Transducers by number; a number without a line stands for a slot without transducer.
+
+    The ninth field of a line of the long form is the greatest range of its transducer, mm; without one it is 5 m.
+    """
     number = int(params.number("SonarNum", 0.0))
     poses: dict[int, Pose] = {}
-    farthest = 5.0
+    ranges: dict[int, float] = {}
     for entry in params.all("SonarUnit"):
         index, x, y, th = params._numbers(entry, 4)
         if not 0 <= index < MAX_SONAR:
             raise params.fail(entry, f"a sonar number of 0 … {MAX_SONAR - 1}")
         poses[int(index)] = Pose(from_mm(x), from_mm(y), wrap_angle(from_deg(th)))
         words = entry.value.split()
-        if len(words) >= 9 and re.fullmatch(
-            "[0-9]{1,9}", words[8]
-        ):  # the long form: the ninth field is the maximum range
-            farthest = max(from_mm(float(words[8])), 0.5)
+        reach = from_mm(float(words[8])) if len(words) >= 9 and re.fullmatch("[0-9]{1,9}", words[8]) else 0.0
+        ranges[int(index)] = max(reach, MIN_SONAR_RANGE) if reach else SONAR_RANGE
     count = min(max(number, 0), MAX_SONAR)
     if not count:
         return None
+    used = [ranges[i] for i in range(count) if i in ranges] or [SONAR_RANGE]
+    nearest, farthest = min(0.2, min(used) / 10.0), max(used)
     return SonarSpec(
         type_name="pioneerSonar",
-        transducers=tuple(Transducer(pose=poses.get(i, Pose()), connected=i in poses) for i in range(count)),
+        transducers=tuple(
+            Transducer(
+                pose=poses.get(i, Pose()),
+                connected=i in poses,
+                range_max=None if ranges.get(i, farthest) == farthest else ranges[i],
+            )
+            for i in range(count)
+        ),
         fov=from_deg(15.0),
-        range_min=min(0.2, farthest / 10.0),
+        range_min=nearest,
         range_max=farthest,
         noise=0.0005,
     )

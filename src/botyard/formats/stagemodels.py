@@ -38,7 +38,7 @@ from botyard.formats.stageprops import (
 )
 from botyard.formats.stageworld import Entity, Property, WorldFile, any_file, find_file
 from botyard.geometry import IDENTITY, Outline, Pose, compose, transform_point
-from botyard.model.library import load_robot, parse_robot, robot_names
+from botyard.model.library import base_model, load_robot, parse_robot, robot_names
 from botyard.model.obstacles import Returns
 from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.tracing import mask_to_rectangles, mask_to_segments
@@ -256,6 +256,8 @@ class ModelLibrary:
     def chain(self, name: str) -> tuple[list[Entity], str]:
         """The definitions behind `name`, root first, and the type that the root is based on.
 
+        A definition that is based on its own name changes the model of the library.
+
         Raises
         ------
         ModelFileError
@@ -268,6 +270,8 @@ class ModelLibrary:
                 raise ModelFileError(f"definition {shown(name)} is based on itself", entity.path, entity.line)
             links.append(entity)
             self.meter.check("nesting", len(links), entity.line, entity.path)
+            if entity.type_name == name and self._is_stock(name):
+                break
             name = entity.type_name
         return links[::-1], name
 
@@ -316,7 +320,11 @@ class ModelLibrary:
         return self._is_robot(self.chain(name)[1])
 
     def _is_robot(self, root: str) -> bool:
-        return root in MODEL_TYPES or (self._stock and (root == "pioneer" or root in robot_names()))
+        return root in MODEL_TYPES or self._is_stock(root)
+
+    def _is_stock(self, name: str) -> bool:
+        """Whether a name may be of botyard's library, and is there."""
+        return self._stock and (name == "pioneer" or name in robot_names())
 
     def robot(self, name: str) -> RobotSpec:
         """The model of a definition.
@@ -397,7 +405,8 @@ class ModelLibrary:
         elif root == "model":
             spec = replace(base, drive=Drive.NONE, odometry_error=Axes())
         elif self._is_robot(root):
-            spec = _pioneer() if root == "pioneer" else load_robot(root)
+            find = load_robot if root in self._world.definitions else base_model
+            spec = _pioneer() if root == "pioneer" else find(root)
             xs, ys = zip(*spec.outline, strict=True)
             shape = Shape(
                 size=(max(xs) - min(xs), max(ys) - min(ys)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, Final
@@ -19,7 +19,7 @@ from botyard.geometry import Pose
 from botyard.model.devices import device_names
 from botyard.model.filetables import TableError, checked
 from botyard.model.robot import RobotSpec
-from botyard.model.robotfile import LaserFile, RobotFile, gather_devices, laser_of, to_spec
+from botyard.model.robotfile import LaserFile, RobotFile, gather_devices, laser_of, to_spec, to_table
 from botyard.model.sensors import LaserSpec
 from botyard.names import shown
 
@@ -71,17 +71,47 @@ def laser_names() -> tuple[str, ...]:
     return tuple(sorted(_sensor_texts()))
 
 
-def _resolve(raw: dict[str, Any], name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Apply ``extends`` until the root; `abstract` and `description` are not inherited."""
+UserModel = Callable[[str], RobotSpec | None]
+"""Finds the user's own model of a name; None if there is none."""
+_user_models: list[UserModel] = []
+
+
+def prefer_models(find: UserModel) -> None:
+    """Register the search for the user's own models: a model of theirs comes before the library's of the same name."""
+    _user_models[:] = [find]
+
+
+def _user_model(name: str) -> RobotSpec | None:
+    return _user_models[0](name) if _user_models else None
+
+
+def base_model(name: str) -> RobotSpec:
+    """The model that another one is based on: the user's, else the library's.
+
+    Raises
+    ------
+    ModelError
+        Unknown model, with the nearest known name.
+    """
+    return _user_model(name) or load_robot(name)
+
+
+def _resolve(raw: dict[str, Any], name: str, *, built_in: bool = False) -> dict[str, Any]:
+    """Apply ``extends`` until the root; `abstract` and `description` are not inherited.
+
+    A model of the library (`built_in`) extends models of the library, any other the user's models first.
+    """
     parent = raw.get("extends")
     if parent is None:
         return raw
-    if parent in seen or parent == name:
-        raise ModelError(f"model {name}: extends goes round in a circle: {' → '.join((*seen, name, str(parent)))}")
     texts = _robot_texts()
-    if parent not in texts:
+    own = None if built_in else _user_model(str(parent))
+    if own is not None:
+        base = to_table(own)
+    elif parent in texts:
+        base = _resolve(_parse_toml(texts[parent], f"robots/{parent}.toml"), parent, built_in=True)
+    else:
         raise ModelError(f'model {name}: extends = "{parent}": no such robot model{did_you_mean(str(parent), texts)}')
-    base = _resolve(_parse_toml(texts[parent], f"robots/{parent}.toml"), parent, (*seen, name))
     base = {k: v for k, v in base.items() if k not in ("abstract", "description")}
     return _merge(base, raw)
 
@@ -122,8 +152,10 @@ def parse_robot(text: str, name: str) -> RobotSpec:
     return robot_of(_parse_toml(text, name), name)
 
 
-def robot_of(table: Mapping[str, Any], name: str) -> RobotSpec:
+def robot_of(table: Mapping[str, Any], name: str, *, built_in: bool = False) -> RobotSpec:
     """A robot model from the contents of a robot file, ``extends`` included; `name` becomes its model name.
+
+    A file of the library (`built_in`) extends the library's models, whatever the user has defined.
 
     Raises
     ------
@@ -131,7 +163,7 @@ def robot_of(table: Mapping[str, Any], name: str) -> RobotSpec:
         With the key, what was expected and what was found.
     """
     try:
-        whole = gather_devices(_resolve(dict(table), name))
+        whole = gather_devices(_resolve(dict(table), name, built_in=built_in))
         return to_spec(checked(whole, RobotFile, device_names, strict=False), name, load_laser)
     except TableError as error:
         raise error.of(f"model {name}") from None
@@ -143,7 +175,7 @@ def robot_of(table: Mapping[str, Any], name: str) -> RobotSpec:
 
 @cache
 def _load_builtin(name: str) -> RobotSpec:
-    return parse_robot(_robot_texts()[name], name)
+    return robot_of(_parse_toml(_robot_texts()[name], name), name, built_in=True)
 
 
 @cache
