@@ -199,6 +199,32 @@ def test_free_places_are_free_and_apart() -> None:
     assert empty.free_places(find_robot("p3dx"), empty.home, 1) == [empty.home]
 
 
+def walled(*walls: tuple[float, float, float, float]) -> botyard.Simulation:
+    return botyard.Simulation(botyard.Scene(segments=np.array(walls, np.float64), start=botyard.Pose(0.0, 0.0, 0.0)))
+
+
+def test_robots_start_where_they_can_be_reached_from_the_home() -> None:
+    """In the room of the home as long as there is room, and through doors that are wide enough."""
+    sim = walled((-1.5, -0.5, 3.5, -0.5), (-1.5, 0.5, 3.5, 0.5), (-1.5, -0.5, -1.5, 0.5), (3.5, -0.5, 3.5, 0.5))
+    places = [sim.add_robot("p3dx").truth for _ in range(6)]
+    assert {(p.x, p.y) for p in places[:5]} == {(-1.0, 0.0), (0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (3.0, 0.0)}
+    assert abs(places[5].y) >= 1.0, "the room is full"
+    for half, is_reached in ((0.1, False), (0.4, True)):
+        sim = walled((0.5, -100.0, 0.5, -half), (0.5, half, 0.5, 100.0))
+        places = [sim.add_robot("p3dx").truth for _ in range(5)]
+        assert ((1.0, 0.0, 0.0) in places) == is_reached
+        assert (-1.0, 0.0, 0.0) in places
+
+
+@pytest.mark.shared
+def test_robots_of_a_sample_map_start_in_the_building(shared: Path) -> None:
+    sim = botyard.Simulation.load(shared / "data/maps/ActivMediaLab.map")
+    x0, y0, x1, y1 = sim.scene.bounds
+    for _ in range(5):
+        place = sim.add_robot("p3dx").truth
+        assert x0 < place.x < x1 and y0 < place.y < y1, place
+
+
 def test_readings_that_are_kept_stay_as_they_were() -> None:
     """A list of scans holds each scan, not the last one over and over; and what a program writes into one changes nothing."""
     sim = botyard.Simulation.load("office")

@@ -104,7 +104,9 @@ def test_lists_and_flags_in_files() -> None:
 def test_python_counts_in_si_units() -> None:
     o = options_of({"interval": 0.02, "resolution": 0.05, "start": (1.0, 2.0, 0.5), "robots": ["p3dx:ann"]})
     assert (o.update_interval, o.resolution) == (pytest.approx(20.0), pytest.approx(50.0))
-    assert o.start == Pose(1.0, 2.0, 0.5)
+    assert o.start == (Pose(1.0, 2.0, 0.5),)
+    several = options_of({"start": [(1.0, 2.0, 0.5), "random"]})
+    assert several.start == (Pose(1.0, 2.0, 0.5), "random")
     assert [tuple(r) for r in o.robots] == [("p3dx", "ann")]
     assert o.noninteractive, "a library asks nobody and opens nothing"
 

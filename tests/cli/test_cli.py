@@ -334,15 +334,15 @@ def test_start_poses(capsys: pytest.CaptureFixture[str]) -> None:
     from botyard.sim.simulation import Simulation
 
     sim, spec = Simulation.load("office"), load_robot("p3dx")
-    assert assembly._start_pose(sim, spec, None, 0) is None
-    assert assembly._start_pose(sim, spec, Pose(1, 2, 3), 0) == Pose(1, 2, 3)
-    outside = assembly._start_pose(sim, spec, "outside", 0)
+    assert assembly._start_pose(sim, spec, (), 0) is None
+    assert assembly._start_pose(sim, spec, (Pose(1, 2, 3),), 0) == Pose(1, 2, 3)
+    outside = assembly._start_pose(sim, spec, ("outside",), 0)
     assert outside is not None
     assert outside.x == pytest.approx(sim.scene.bounds[0] - 2.0)
-    random = [assembly._start_pose(sim, spec, "random", k) for k in range(4)]
+    random = [assembly._start_pose(sim, spec, ("random",), k) for k in range(4)]
     assert len(set(random)) == 4
     assert all(sim._engine.is_free(robot_body(spec, "trial"), p) for p in random if p), "never inside an obstacle"
-    assert random == [assembly._start_pose(sim, spec, "random", k) for k in range(4)], "from the seed"
+    assert random == [assembly._start_pose(sim, spec, ("random",), k) for k in range(4)], "from the seed"
 
 
 def test_robot_and_start_values() -> None:

@@ -38,7 +38,7 @@ def test_the_options_in_force_are_a_file_again(tmp_path: Path, capsys: pytest.Ca
     assert code == 0
     for line in (
         f"robot: ['p3dx:ann']  # {file}", f"port: 9000  # {file}", "seed: 5  # command line", f"robot-name: MobileSim  # {scenario}",
-        "start: '1000,-2000,90'  # command line", "fast: false  # default", "# log-file:  # default",
+        "start: ['1000,-2000,90']  # command line", "fast: false  # default", "# log-file:  # default",
     ):  # fmt: skip
         assert line in out.splitlines(), out
     again = tmp_path / "again.yaml"

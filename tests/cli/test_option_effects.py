@@ -130,6 +130,20 @@ def test_starts_are_where_the_command_line_says(assembled: Callable[..., Assembl
     assert assembled(f"{two} random --seed 5").poses != inside
 
 
+def test_each_robot_may_have_a_start_of_its_own(assembled: Callable[..., Assembled]) -> None:
+    """The nth start is of the nth robot or box, the last one also of the rest."""
+    three = "-m a.map -r p3dx -r box -r amigo"
+    first, box, last = assembled(f"{three} --start 2000,3000,90 --start 4000,3000,0").poses
+    assert first == pytest.approx((2.0, 3.0, math.pi / 2))
+    assert box == pytest.approx((4.0, 3.0, 0.0))
+    assert 0.4 < math.dist(last[:2], box[:2]) < 2.0, "beside the last one"
+    first, box, last = assembled(f"{three} --start 2000,3000,90 --start random").poses
+    assert first == pytest.approx((2.0, 3.0, math.pi / 2))
+    assert len({tuple(p) for p in (first, box, last)}) == 3 and all(0 < p.x < 8 and 0 < p.y < 6 for p in (box, last))
+    starts = "--start 1000,1000,0 --start 1000,3000,0 --start 1000,5000,0 --start 7000,1000,0"
+    assert [p.y for p in assembled(f"{three} {starts}").poses] == [1.0, 3.0, 5.0], "more starts than robots"
+
+
 def test_without_a_map_or_with_one(assembled: Callable[..., Assembled]) -> None:
     """CLI-004, CLI-005, CLI-006, MOD-011: whichever way the map is named; a P3-DX when no robot is."""
     for line in ("-m a.map", "--map a.map", "a.map"):

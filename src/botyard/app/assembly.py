@@ -107,22 +107,24 @@ def add_robots(yard: Yard, world: World, o: RunOptions, choices: Sequence[RobotC
     made = itertools.count()
 
     def places(spec: RobotSpec, count: int) -> list[Pose]:
-        if o.start is None:
+        if not o.start:
             return sim.next_places(spec, count)
-        if isinstance(o.start, Pose):
-            return sim.free_places(spec, o.start, count)
-        return [_start_pose(sim, spec, o.start, next(made)) or Pose() for _ in range(count)]
+        last = o.start[-1]
+        if isinstance(last, Pose):
+            return sim.free_places(spec, last, count)
+        return [_start_pose(sim, spec, (last,), next(made)) or Pose() for _ in range(count)]
 
     for model in o.factories:
         yard.add_factory(model, places)
 
 
-def _start_pose(sim: Simulation, spec: RobotSpec, start: Pose | str | None, index: int) -> Pose | None:
-    """Start pose of robot `index`; None: by the map."""
-    if start is None:
+def _start_pose(sim: Simulation, spec: RobotSpec, starts: Sequence[Pose | str], index: int) -> Pose | None:
+    """Start pose of robot `index`: the start of its number, else beside the last one; None: by the map."""
+    if not starts:
         return None
+    start = starts[min(index, len(starts) - 1)]
     if isinstance(start, Pose):
-        return start if index == 0 else sim.free_place(spec, start)
+        return start if index < len(starts) else sim.free_place(spec, start)
     if start == "outside":
         bounds = sim.scene.bounds
         assert bounds is not None  # the command line was checked

@@ -144,12 +144,13 @@ def check_world(o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: b
         raise CommandLineError(f'--joystick: no robot "{o.joystick}"{did_you_mean(o.joystick, names)}')
     if o.joystick is not None and not sys.stdin.isatty():
         raise CommandLineError("--joystick needs a terminal for its keys")
-    if o.start == "outside" and choices and world.scene.bounds is None:
+    if "outside" in o.start and choices and world.scene.bounds is None:
         raise WorldError("--start outside needs a map")
-    if isinstance(o.start, Pose):
-        from botyard.engine.commands import check_pose
+    for start in o.start:
+        if isinstance(start, Pose):
+            from botyard.engine.commands import check_pose
 
-        check_pose(o.start)
+            check_pose(start)
     models = (*(placed.spec for placed in world.robots), *specs, *made)
     return any(box.dynamics is not None for box in boxes) or any(spec.dynamics is not None for spec in models)
 

@@ -25,6 +25,8 @@ def read_value(option: Option, value: Any) -> Any:
     ValueError
         The value is invalid; the text says what was expected and what was found.
     """
+    if option.many and option.kind.is_one(value):
+        value = [value]
     if option.many != isinstance(value, list):
         raise ValueError(f"expected {'a list' if option.many else 'one value'}, found {value!r}")
     return tuple(map(option.kind.read, value)) if option.many else option.kind.read(value)
@@ -52,7 +54,7 @@ def read_config(path: str) -> dict[str, Any]:
                 read_value(option, value)
             except ValueError as error:
                 raise file.fail(where, str(error)) from None
-            values[option.name] = value
+            values[option.name] = [value] if option.many and not isinstance(value, list) else value
     except FormatError as error:
         raise CommandLineError(f"--config: {error}") from None
     return values

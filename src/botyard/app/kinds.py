@@ -69,6 +69,10 @@ class Kind(ABC):
     python: str = ""
     """Type in Python, for the reference."""
 
+    def is_one(self, value: object) -> bool:
+        """Whether a value stands for a list of it alone, for an option that may be given several times."""
+        return False
+
     @abstractmethod
     def of(self, value: object, what: str) -> Any:
         """Convert a Python value, in SI units, of the keyword `what` to the option's value.
@@ -230,9 +234,13 @@ class RobotText(Kind):
 
 
 class StartText(Kind):
-    """Where robots start."""
+    """Where a robot starts."""
 
     python = '(x, y, th) in m and rad, "outside" or "random"'
+
+    def is_one(self, value: object) -> bool:
+        """A word, or three numbers."""
+        return isinstance(value, str) or (isinstance(value, Sequence) and any(isinstance(v, int | float) for v in value))
 
     def of(self, value: object, what: str) -> Pose | str:
         """A pose or a word."""

@@ -119,6 +119,8 @@ class Option:
         what = self.keyword or self.name
         if value is None and self.default is None:
             return None
+        if self.many and self.kind.is_one(value):
+            return (self.kind.of(value, what),)
         if self.many:
             return sequence_of(self.kind, value, what)
         found = self.kind.of(value, what)
@@ -256,10 +258,12 @@ class RunOptions:
         help="Make a robot of this model for every client that connects, and take it away when the client leaves. Repeatable.",
         about="Make a robot of this model for every client that connects, and take it away when the client leaves.",
     )
-    start: Pose | str | None = option(
-        ROBOTS, "--start", "-start", kind=StartText(), world=True, serve=True, metavar="X,Y,TH|outside|random",
-        help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the map; or random free places.",
-        about="Start pose of the first of `robots`, the others beside it; 2 m outside of the map; or random free places.",
+    start: tuple[Pose | str, ...] = option(
+        ROBOTS, "--start", "-start", kind=StartText(), many=True, world=True, serve=True, metavar="X,Y,TH|outside|random",
+        help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the map; or random free places. Repeatable: the nth is of "
+        "the nth robot, the last one also of the rest, who stand beside it.",
+        about="Start pose of the first of `robots`; 2 m outside of the map; or random free places. Of several the nth is of the nth "
+        "robot, the last one also of the rest, who stand beside it.",
     )
     controller: str | None = option(
         ROBOTS, "--controller", world=True, serve=True, metavar="NAME",

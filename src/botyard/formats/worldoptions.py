@@ -20,8 +20,11 @@ _Flag = bool | UnsetType
 _Milliseconds = Annotated[int, Meta(ge=1, le=60_000)] | UnsetType
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)] | UnsetType
 _ModelName = Annotated[str, Meta(pattern=r"^[^/\\.]+$", max_length=MAX_NAME)]
+_Start = Annotated[str, Meta(max_length=MAX_NAME)]
 _Seed = Annotated[int, Meta(extra_json_schema={"minimum": MIN_SEED, "maximum": MAX_SEED})]
 """64-bit bounds exceed those of msgspec's `Meta`: the option's type checks them."""
+MAX_STARTS: Final = 10_000
+"""Start poses in a world file."""
 MAX_FACTORIES: Final = 100
 """Robot factories that a world may request."""
 
@@ -48,7 +51,7 @@ class WorldOptions(msgspec.Struct, kw_only=True, rename="kebab", omit_defaults=T
     seed: _Seed | UnsetType = UNSET
     sensor_noise: Literal["stock", "none"] | UnsetType = UNSET
     simulate_batteries: _Flag = UNSET
-    start: Annotated[str, Meta(max_length=MAX_NAME)] | UnsetType = UNSET
+    start: _Start | Annotated[list[_Start], Meta(max_length=MAX_STARTS)] | UnsetType = UNSET
     threads: Annotated[int, Meta(ge=1, le=256)] | UnsetType = UNSET
     update_interval: _Milliseconds = UNSET
     update_sim_time: _Milliseconds = UNSET

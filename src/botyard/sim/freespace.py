@@ -135,6 +135,33 @@ def free_space(scene: Scene, grid: Grid, radius: float, clearance: float, *, rea
     return FreeSpace(*raster, cells)
 
 
+class Around:
+    """The floor around a place, as far as walls divide it for a robot.
+
+    Parameters
+    ----------
+    scene, grid
+        The map.
+    near : Pose
+        The place.
+    radius : float
+        Radius of a circle in the robot, m: a narrower passage divides.
+    reach : float
+        The floor is a square of twice this edge, m. What is connected outside of it alone counts as divided.
+    """
+
+    def __init__(self, scene: Scene, grid: Grid, near: Pose, radius: float, reach: float) -> None:
+        cell = max(CELL_M, 2.0 * reach / math.sqrt(MAX_CELLS))
+        edge = math.ceil(2.0 * reach / cell)
+        self._frame = _Frame(near.x - reach, near.y - reach, cell, edge, edge, 0, 0, 0, 0)
+        self._stride = hypot(radius, cell / 2.0)
+        self._labels = _regions(_far_from_walls(grid, self._frame, _solid(scene, self._frame), self._stride))
+
+    def region(self, place: Pose) -> int:
+        """The number of the region of a place; 0: it is in none, since the robot does not fit."""
+        return _label_at(place, self._frame, self._labels, self._stride)
+
+
 def spaces_of(
     scene: Scene, grid: Grid, radii: Sequence[float], clearance: float, *, reachable: bool, boxes: Sequence[float] = ()
 ) -> Spaces:
@@ -334,4 +361,4 @@ def checked_clearance(value: object) -> float:
     return arguments.number(value, "clearance", low=0.0, high=1000.0, unit="m")
 
 
-__all__ = ["AROUND_M", "FreeSpace", "checked_clearance", "free_space", "spaces_of"]
+__all__ = ["AROUND_M", "Around", "FreeSpace", "checked_clearance", "free_space", "spaces_of"]

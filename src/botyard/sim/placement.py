@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from weakref import WeakKeyDictionary
 
 from botyard.devices.gripper import open_paddles
 from botyard.elementary import hypot
@@ -12,13 +13,80 @@ from botyard.engine.build import BodySpec, robot_body
 from botyard.engine.simulation import Engine
 from botyard.geometry import Pose, distance
 from botyard.model.robot import RobotSpec
+from botyard.sim.freespace import Around
 
 ROBOT_SPACING = 1.0
 """Spacing of robots without a start pose, m (decisions, "Start")."""
+MIN_REACH = 8.0
+"""Half the edge of the floor around a place that is looked at first, m; farther places double it."""
+
+
+class _Grid:
+    """Places of a 1 m grid around a place, nearest first; those that a robot cannot drive to from there come last.
+
+    Walls divide places, robots and boxes do not: they may go away. What is decided is kept.
+
+    Parameters
+    ----------
+    engine : Engine
+        The world.
+    near : Pose
+        Where robots drive from. When none fits there, they drive from the first place where one does.
+    radius : float
+        Radius of a circle in the robot around its origin, m.
+    """
+
+    def __init__(self, engine: Engine, near: Pose, radius: float) -> None:
+        self._scene, self.of = engine.scene, (engine.grid, near, radius)
+        self._reach = MIN_REACH
+        self._around: Around | None = None
+        self._home: Pose = near
+        self._spiral = _spiral(near, ROBOT_SPACING)
+        self._reached: list[Pose] = []
+        self._divided: list[Pose] = []
+
+    def __iter__(self) -> Iterator[Pose]:
+        k = 0
+        while True:
+            if k < len(self._reached):
+                yield self._reached[k]
+                k += 1
+            elif (place := next(self._spiral, None)) is not None:
+                (self._reached if self._is_reached(place) else self._divided).append(place)
+            else:
+                break
+        yield from self._divided
+
+    def _is_reached(self, place: Pose) -> bool:
+        grid, near, radius = self.of
+        if place == near or (not len(self._scene.segments) and not len(self._scene.points)):
+            return True
+        away = max(abs(place.x - near.x), abs(place.y - near.y)) + ROBOT_SPACING
+        if self._around is None or away > self._reach:
+            while away > self._reach:
+                self._reach *= 2.0
+            self._around = Around(self._scene, grid, near, radius, self._reach)
+        region, home = self._around.region(place), self._around.region(self._home)
+        if region and not home:
+            self._home, home = place, region
+        return region != 0 and region == home
+
+
+_grids: WeakKeyDictionary[Engine, _Grid] = WeakKeyDictionary()
+"""The last grid of each world: robots without a start pose come one after the other."""
+
+
+def _grid_around(engine: Engine, near: Pose, radius: float) -> _Grid:
+    found = _grids.get(engine)
+    if found is None or found.of[0] is not engine.grid or found.of[1:] != (near, radius):
+        found = _grids[engine] = _Grid(engine, near, radius)
+    return found
 
 
 class FreePlaces:
     """Generator of free places for robots of a model, nearest first, each only once.
+
+    Places that walls divide from `near` come after all others.
 
     Parameters
     ----------
@@ -33,7 +101,8 @@ class FreePlaces:
         self._near = near
         self._body = on_trial(spec)
         self._apart = 2.0 * max(hypot(x, y) for part in self._body.parts for x, y in part)
-        self._spiral = _spiral(near, ROBOT_SPACING)
+        sides = [[side * p[axis] for part in self._body.parts for p in part] for axis in (0, 1) for side in (-1.0, 1.0)]
+        self._places = iter(_grid_around(engine, near, max(0.0, min(map(max, sides)))))
         self._given: list[Pose] = []
 
     @property
@@ -45,7 +114,7 @@ class FreePlaces:
         """The next `count` free places at present; `near` for each that is missing."""
         is_free = self._engine.trial(self._body)
         found: list[Pose] = []
-        while len(found) < count and (place := next(self._spiral, None)) is not None:
+        while len(found) < count and (place := next(self._places, None)) is not None:
             crowded = not self.is_exact and any(distance(place, p) < self._apart for p in self._given)
             if not crowded and is_free(place):
                 found.append(place)
