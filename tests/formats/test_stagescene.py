@@ -37,18 +37,43 @@ def picture(path: Path, rows: list[str]) -> None:
 
 
 def test_a_bitmap_is_scaled_to_the_size_and_its_dark_pixels_are_walls(tmp_path: Path) -> None:
-    picture(tmp_path / "plan.png", ["#.", "..", ".."])
+    picture(tmp_path / "plan.png", ["....", ".#..", "....", "..#."])
     (tmp_path / "a.world").write_text(
         FLOORPLAN + 'floorplan ( bitmap "plan.png" size [4 3 0.5] pose [10 20 0 90] boundary 1 )'
     )
     scene = load_world(tmp_path / "a.world").scene
-    # the dark pixel is 2 m × 1 m in the upper left; the whole is turned by 90° about (10, 20)
+    # the light margin does not count; the upper dark pixel is 2 m × 1 m; the whole is turned by 90° about (10, 20)
     cell = {(8.5, 18.0), (9.5, 18.0), (9.5, 20.0), (8.5, 20.0)}
     walls = scene.segments
-    ends = {(round(x, 6), round(y, 6)) for x, y in walls[:4].reshape(-1, 2).tolist()}
-    assert ends == cell
+    ends = {(round(x, 6), round(y, 6)) for x, y in walls[:8].reshape(-1, 2).tolist()}
+    assert cell <= ends
+    assert ends - cell == {(10.5, 20.0), (11.5, 20.0), (11.5, 22.0), (10.5, 22.0)}
     assert scene.bounds == pytest.approx((8.5, 18.0, 11.5, 22.0)), "the boundary"
-    assert len(walls) == 8
+    assert len(walls) == 12
+
+
+def test_light_margins_and_all_channels_but_the_first_do_not_count(tmp_path: Path) -> None:
+    """As in Stage, whose worlds were drawn to fit: a margin on one side stretches the walls, a red mark is free."""
+    frame = np.full((20, 40), 255, np.uint8)
+    frame[5:15, 10:30] = 0
+    frame[6:14, 11:29] = 255
+    left = frame[:, :30]
+    for rows in (frame, left, frame[5:15, 10:30]):
+        Image.fromarray(rows).save(tmp_path / "room.png")
+        for boundary in ("", "boundary 1"):
+            (tmp_path / "a.world").write_text(f'{FLOORPLAN}floorplan ( bitmap "room.png" size [8 4 1] {boundary} )')
+            scene = load_world(tmp_path / "a.world").scene
+            assert scene.bounds == pytest.approx((-4.0, -2.0, 4.0, 2.0))
+            inner = np.abs(scene.segments[:, 0]) < 3.99
+            assert np.abs(scene.segments[inner, 0]).max() == pytest.approx(3.6), "a pixel is 0.4 m wide"
+    (tmp_path / "b.world").write_text(f'{FLOORPLAN}floorplan ( bitmap "room.png" size [8 4 1] )')
+    colors = np.dstack([frame, frame, frame])
+    colors[9:11, 18:20] = 220, 0, 0
+    clear = np.dstack([colors, np.full(frame.shape, 0, np.uint8)])
+    few = Image.fromarray(colors).quantize(8)
+    for image in (Image.fromarray(colors), Image.fromarray(clear, "RGBA"), few):
+        image.save(tmp_path / "room.png")
+        assert len(load_world(tmp_path / "b.world").scene.segments) == 8, image.mode
 
 
 def test_traced_bitmaps_are_the_image_cell_by_cell(tmp_path: Path) -> None:
@@ -72,7 +97,7 @@ def test_traced_bitmaps_are_the_image_cell_by_cell(tmp_path: Path) -> None:
 
 def test_what_is_dark_in_a_picture_is_solid_and_a_boundary_is_not(tmp_path: Path) -> None:
     """Pixels of any shape, turned, behind other walls; of walls that nobody notices nothing is solid."""
-    picture(tmp_path / "plan.png", ["....", ".##.", "...."])
+    picture(tmp_path / "plan.png", ["#...", ".##.", "...#"])
     (tmp_path / "a.world").write_text(
         FLOORPLAN
         + 'floorplan ( bitmap "plan.png" size [8 3 1] pose [0 20 0 0] obstacle_return 0 laser_return 0 ranger_return -1 )'
@@ -83,7 +108,9 @@ def test_what_is_dark_in_a_picture_is_solid_and_a_boundary_is_not(tmp_path: Path
     there = {(raster.x + x / 2, raster.y + y / 2) for x, y in zip(columns.tolist(), rows.tolist(), strict=True)}
     block = {(9.5 + x / 2, 18.0 + y / 2) for x in range(2) for y in range(8)}
     assert block <= there and min(x for x, _ in there) == 8.5
-    assert not {(x, y) for x, y in there if 9.0 <= x < 11.0 and 16.5 <= y < 23.5} - block
+    corners = {(x, y) for x, y in there if (x < 9.5 and y < 18.0) or (x >= 10.5 and y >= 22.0)}
+    assert len(corners) == 16
+    assert not {(x, y) for x, y in there if 9.0 <= x < 11.0 and 16.5 <= y < 23.5} - block - corners
 
 
 def test_visibility_of_walls() -> None:

@@ -34,6 +34,7 @@ def read_grey(
     behind: int = 255,
     whole: bool = False,
     upright: bool = False,
+    first: bool = False,
 ) -> NDArray[np.uint8]:
     """The grey values of an image, (rows, columns): of coloured ones the mean of their channels, as map servers take it.
 
@@ -54,6 +55,8 @@ def read_grey(
         Pixels that are transparent at all are wholly so.
     upright : bool
         Turn the picture as its EXIF orientation (EXIF 2.32, tag 0x0112) says, as viewers do. Map servers do not.
+    first : bool
+        Take the first channel of colours, whatever is transparent, as Stage does.
 
     Raises
     ------
@@ -63,7 +66,7 @@ def read_grey(
     with open_picture(source, meter, what) as image:
         if upright:
             ImageOps.exif_transpose(image, in_place=True)
-        return _grey(image, behind, whole)
+        return _grey(image, behind, whole, first)
 
 
 @contextlib.contextmanager
@@ -97,8 +100,8 @@ def _open(data: bytes) -> Image.Image:
             Image.MAX_IMAGE_PIXELS = usual
 
 
-def _grey(image: Image.Image, behind: int, whole: bool) -> NDArray[np.uint8]:
-    if image.mode in ("1", "L") and "transparency" not in image.info:
+def _grey(image: Image.Image, behind: int, whole: bool, first: bool = False) -> NDArray[np.uint8]:
+    if image.mode in ("1", "L") and (first or "transparency" not in image.info):
         return np.asarray(image.convert("L"))
     grey = np.empty((image.height, image.width), np.uint8)
     rows = max(1, _BAND_PIXELS // image.width)
@@ -108,7 +111,12 @@ def _grey(image: Image.Image, behind: int, whole: bool) -> NDArray[np.uint8]:
         # the library has scaled its values to 16 bits
         full = 65535.0
     for top, bottom in bands:
-        grey[top:bottom] = _band(_crop(image, top, bottom), behind, whole, full)
+        band = _crop(image, top, bottom)
+        if first and image.mode in ("P", "PA", "CMYK", "YCbCr", "LAB", "HSV"):
+            band = band.convert("RGB")
+        grey[top:bottom] = (
+            band.getchannel(0) if first and len(band.getbands()) > 1 else _band(band, behind, whole, full)
+        )
     return grey
 
 

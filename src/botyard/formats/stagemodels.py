@@ -88,7 +88,7 @@ class Shape:
     polygons : list of outlines
         As written; together they are scaled to the size and centred.
     bitmap : Property or None
-        A picture whose dark pixels are solid; the whole of it is scaled to the size.
+        A picture whose dark pixels are solid; their bounding box is scaled to the size.
     boundary : bool
         A frame of the size is part of the body.
     """
@@ -186,7 +186,9 @@ class Pictures:
         raise ModelFileError(f'bitmap "{shown(prop.string())}": no such file', prop.path, prop.line)
 
     def dark_pixels(self, prop: Property) -> NDArray[np.bool_]:
-        """The solid pixels of a ``bitmap``, (rows, columns), row 0 at the bottom.
+        """The dark pixels of a ``bitmap``, (rows, columns), row 0 at the bottom, without light margins.
+
+        As in Stage, what is scaled to the size is the bounding box of the dark pixels, and of colours the first channel counts.
 
         Raises
         ------
@@ -198,13 +200,13 @@ class Pictures:
             self.meter.add("files", 1, prop.line, prop.path)
             try:
                 data = read_bytes(path, self.meter)
-                grey = read_grey(Source(str(path), data, path), self.meter, what="the bitmap")
+                grey = read_grey(Source(str(path), data, path), self.meter, what="the bitmap", first=True)
             except BudgetError:
                 raise
             except MapError as error:
                 what = f'bitmap "{shown(prop.string())}": {error.reason}'
                 raise ModelFileError(what, prop.path, prop.line) from None
-            self._masks[path] = grey[::-1] < DARK_BELOW
+            self._masks[path] = _trimmed(grey[::-1] < DARK_BELOW)
         return self._masks[path]
 
     def outlines(self, prop: Property) -> NDArray[np.float64]:
@@ -218,6 +220,12 @@ class Pictures:
         else:
             self.meter.add("vertices", 2 * len(self._outlines[path]), prop.line, prop.path)
         return self._outlines[path]
+
+
+def _trimmed(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The bounding box of what is set; all of a mask in which nothing is."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    return mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] if len(rows) else mask
 
 
 def _polygon(points: dict[int, tuple[float, ...]], entity: Entity) -> Outline:
