@@ -13,6 +13,7 @@ from botyard.app.compose import compose
 from botyard.interfaces.ros import rosbridge, rosbridge_actions
 from botyard.interfaces.ros.graph import RosGraph
 from botyard.interfaces.ros.rosbridge import Rosbridge
+from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.rosbridge.session import RosbridgeSession
 
@@ -467,3 +468,49 @@ def test_a_goal_that_is_cancelled_before_it_begins(world: World) -> None:
     (told,) = asyncio.run(asyncio.wait_for(run(), 30.0))
     assert (told["op"], told["id"], told["status"]) == ("action_result", "g", 5)
     assert told["values"] == {"result": {"result": 1, "error_message": ""}}
+
+
+def test_names_and_transforms_of_stage_ros() -> None:
+    """Robots are counted, lasers of a robot too, and base_footprint is between odom and base_link."""
+    parts = compose(botyard.Simulation(seed=1))
+    sim = parts.hub.sim
+    sim.add_robot("p3dx", "alice", lasers=["lms200", "lms100"])
+    sim.add_robot("p3dx", "bob", pose=(2.0, 0.0, 0.0), lasers=["lms200"])
+    graph = RosGraph(parts.hub, parts.control, parts.maps.cells, types(), profile=PROFILES["stage"])
+    bridge = Rosbridge(types(), graph.stamp)
+    graph.add(bridge)
+    one = RosbridgeSession(bridge, lambda: sim.time, warn=lambda _text: None)
+
+    def told(op: str, **fields: Any) -> list[Any]:
+        one.receive_data(json.dumps({"op": op, **fields}).encode(), 0.0)
+        sim.step()
+        graph.on_snapshot(0.0)
+        found = []
+        while wire := one.data_to_send():
+            found.append(json.loads(wire))
+        return found
+
+    (answer,) = told("call_service", service="/rosapi/topics")
+    topics = {t for t in answer["values"]["topics"] if t.startswith(("/robot", "/alice", "/bob"))}
+    assert topics == {
+        f"/robot_{name}"
+        for name in (
+            "0/base_scan_0", "0/base_scan_1", "0/odom", "0/base_pose_ground_truth", "0/cmd_vel", "1/base_scan", "1/odom",
+            "1/base_pose_ground_truth", "1/cmd_vel",
+        )
+    }  # fmt: skip
+    pairs = set()
+    for topic in ("/tf", "/tf_static"):
+        for message in told("subscribe", topic=topic):
+            pairs |= {(t["header"]["frame_id"], t["child_frame_id"]) for t in message["msg"]["transforms"]}
+    for robot, lasers in (("robot_0", ["_0", "_1"]), ("robot_1", [""])):
+        chain = [("odom", "base_footprint"), ("base_footprint", "base_link")]
+        chain += [("base_link", f"base_laser_link{laser}") for laser in lasers]
+        assert {(f"{robot}/{a}", f"{robot}/{b}") for a, b in chain} <= pairs
+    answers = told("subscribe", topic="/robot_0/base_scan_1")
+    (scan,) = [m["msg"] for m in answers if m["topic"] == "/robot_0/base_scan_1"]
+    assert scan["header"]["frame_id"] == "robot_0/base_laser_link_1"
+    sim.remove_robot("alice")
+    sim.add_robot("p3dx", "carol", pose=(4.0, 0.0, 0.0))
+    (answer,) = [m for m in told("call_service", service="/rosapi/topics") if m["op"] == "service_response"]
+    assert {"/robot_0/odom", "/robot_1/odom"} <= set(answer["values"]["topics"]), "a number that is free again"

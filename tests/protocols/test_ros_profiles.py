@@ -43,20 +43,21 @@ def test_names_of_a_robot(profile: str, alone: tuple[str, ...], several: tuple[s
 
 
 @pytest.mark.parametrize(
-    ("profile", "only", "several", "frames"),
+    ("profile", "only", "several", "several_frames"),
     [
         ("default", "base_scan", ["base_scan", "base_scan_1"], ["base_laser", "base_laser_1"]),
         ("nav2", "scan", ["scan", "scan_1"], ["base_scan", "base_scan_1"]),
         ("amrisim", "", [], ["base_laser", "base_laser_1"]),
-        ("stage", "base_scan", ["base_scan_0", "base_scan_1"], ["base_laser_link", "base_laser_link_1"]),
+        ("stage", "base_scan", ["base_scan_0", "base_scan_1"], ["base_laser_link_0", "base_laser_link_1"]),
         ("rosaria", "lms2xx_1_laserscan", ["lms2xx_1_laserscan", "lms2xx_2_laserscan"], ["base_laser", "base_laser_1"]),
     ],
 )
-def test_topics_and_frames_of_lasers(profile: str, only: str, several: list[str], frames: list[str]) -> None:
+def test_topics_and_frames_of_lasers(profile: str, only: str, several: list[str], several_frames: list[str]) -> None:
     """Programs of AMRISim, stage_ros and ROSARIA expect these names (ros.md)."""
     for count, expected in ((1, [only] if only else []), (2, several)):
         sim = Simulation()
         mounted = tuple(LaserSpec(type_name="lms-2xx", pose=Pose(0.1 * i)) for i in range(count))
+        frames = [several_frames[0].removesuffix("_0")] if count == 1 else several_frames
         robot = sim.add_robot(replace(find_robot("p3dx"), lasers=mounted), "ann")
         names = names_of("ann", profile, True)
         topics = RobotTopics(robot.port("ros"), names, Messages(types()), types(), StepData())

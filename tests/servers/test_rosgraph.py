@@ -419,8 +419,11 @@ def test_names_that_come_to_one_in_ros_are_told_apart(profile: str, caplog: pyte
         assert len(frames) == len(set(frames)) >= len(robots)
         each = len(PARAMETERS) if profile in (*OWN, "rosaria") else 0
         assert len(graph._world_offers.values()) == 1 + len(robots) * each
-        assert 'ROS: "a_b" would have the names of "a b": it is a_b_2 there' in caplog.text
-        assert 'ROS: "botyard" would have the names of the simulator: it is botyard_2 there' in caplog.text
+        if PROFILES[profile].numbered:  # names of the world do not matter
+            assert not caplog.text
+        else:
+            assert 'ROS: "a_b" would have the names of "a b": it is a_b_2 there' in caplog.text
+            assert 'ROS: "botyard" would have the names of the simulator: it is botyard_2 there' in caplog.text
         before = caplog.text
         sim.remove_robot("a b")
         sim.step()

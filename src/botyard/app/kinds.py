@@ -240,7 +240,9 @@ class StartText(Kind):
 
     def is_one(self, value: object) -> bool:
         """A word, or three numbers."""
-        return isinstance(value, str) or (isinstance(value, Sequence) and any(isinstance(v, int | float) for v in value))
+        return isinstance(value, str) or (
+            isinstance(value, Sequence) and any(isinstance(v, int | float) for v in value)
+        )
 
     def of(self, value: object, what: str) -> Pose | str:
         """A pose or a word."""

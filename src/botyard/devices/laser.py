@@ -61,7 +61,7 @@ LASER: Final = Device(
     ros=(
         _scans("base_scan{others}", "base_laser{others}", "default", is_open=True),
         _scans("scan{others}", "base_scan{others}", "nav2", is_open=True),
-        _scans("base_scan{several}", "base_laser_link{others}", "stage"),
+        _scans("base_scan{several}", "base_laser_link{several}", "stage"),
         _scans("{type}_{number}_laserscan", "base_laser{others}", "rosaria"),
     ),
     frames=(RosFrame("base_laser{others}", ("amrisim",)),),

@@ -115,7 +115,7 @@ def _grey(image: Image.Image, behind: int, whole: bool, first: bool = False) -> 
         if first and image.mode in ("P", "PA", "CMYK", "YCbCr", "LAB", "HSV"):
             band = band.convert("RGB")
         grey[top:bottom] = (
-            band.getchannel(0) if first and len(band.getbands()) > 1 else _band(band, behind, whole, full)
+            np.asarray(band.getchannel(0)) if first and len(band.getbands()) > 1 else _band(band, behind, whole, full)
         )
     return grey
 

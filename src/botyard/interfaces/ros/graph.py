@@ -5,6 +5,7 @@ A message is made only if a transport has a subscriber for it, and encoded once 
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -252,6 +253,11 @@ class RosGraph:
     def _unique_ros_name(self, robot: str) -> str:
         """A unique ROS name for a robot: ROS allows fewer characters, so that different names could become equal."""
         taken = {NODE: "the simulator", **{m.ros_name: f'"{name}"' for name, m in self._members.items()}}
+        numbered = self._context.profile.numbered
+        if numbered:
+            return next(
+                name for name in map(lambda k: numbered.format(number=k), itertools.count()) if name not in taken
+            )
         first = name = graph_name(robot)
         n = 2
         while name in taken:

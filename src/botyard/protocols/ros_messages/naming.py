@@ -31,6 +31,8 @@ class Profile:
         Prefix of its topics and services, up to the last slash; the same for a single robot.
     frame, frame_alone : str
         What its frames begin with.
+    numbered : str
+        The robots' names in ROS, ``{number}`` counting from 0 in their order; empty: their own names.
     has_own_tf : bool
         Each robot has ``tf`` and ``tf_static`` of its own, behind its prefix; else all share /tf and /tf_static.
     footprint : str
@@ -60,6 +62,7 @@ class Profile:
     prefix_alone: str
     frame: str = "{name}/"
     frame_alone: str = ""
+    numbered: str = ""
     robot: frozenset[str]
     world_node: str = f"/{NODE}"
     world: frozenset[str] = frozenset()
@@ -148,6 +151,8 @@ PROFILES: Final[Mapping[str, Profile]] = {
             node_alone="/stageros",
             prefix="/{name}/",
             prefix_alone="/",
+            numbered="robot_{number}",
+            footprint="base_footprint",
             robot=_STAGE,
             world_node="/stageros",
             world=frozenset({"clock", "reset_positions"}),
@@ -166,8 +171,11 @@ PROFILES: Final[Mapping[str, Profile]] = {
         ),
     )
 }  # fmt: skip
-"""``default``: ``/<robot>/…``, one node for all; ``nav2``: names and frames of its bring-up; the others: those programs' names. ``nav2``,
-``stage`` and ``rosaria`` have no prefix for the only robot. AMRISim and stage_ros say nothing of the uncertainty of odometry."""
+"""``default``: ``/<robot>/…``, one node for all; ``nav2``: names and frames of its bring-up; the others: those programs' names.
+
+``nav2``, ``stage`` and ``rosaria`` have no prefix for the only robot. stage_ros counts robots, whatever the world calls them. AMRISim and
+stage_ros say nothing of the uncertainty of odometry.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
