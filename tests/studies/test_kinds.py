@@ -11,6 +11,7 @@ import pytest
 from botyard.errors import MapError
 from botyard.sim.simulation import Simulation
 from botyard.studies.kinds import BadResultError, Conditions, carry_out
+from botyard.studies.plan import read_plan
 from botyard.studies.setups import GoalPart, ProgramPart, RobotPart, Setup, TrafficPart
 from botyard.testing import near
 from botyard.testing.conditions import Scenery
@@ -60,6 +61,17 @@ def test_a_goal_that_is_not_reached_is_a_result_and_all_robots_are_measured_with
     setup = Setup(robots={"bob": "p3dx"}, controllers={"eve": "wander"}, measures=["time"])
     with pytest.raises(BadResultError, match=r'no robot "eve" \(there are: bob\)'):
         carry_out(setup, {}, 1, Conditions(Path(), 1.0))
+
+
+def test_a_robot_may_have_a_model_table(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("def ahead(robot):\n    robot.command(v=9)\n")
+    (tmp_path / "plan.yaml").write_text(
+        "study: 1\nmeasures: [distance]\nlimits: {simulated: 10}\ngrid: {v: [0.2, 0.4]}\n"
+        "robots: {bob: {model: {extends: p3dx, limits: {max_speed: [$v, 0, 90]}}}}\ncontrollers: {bob: own.py:ahead}\n"
+    )
+    plan = read_plan(tmp_path / "plan.yaml")
+    found = [carry_out(plan.setup_of({"v": v}, 1), {}, 1, Conditions(tmp_path, 10.0))["distance"] for v in (0.2, 0.4)]
+    assert found == [pytest.approx(2.0, abs=0.2), pytest.approx(4.0, abs=0.4)]
 
 
 def test_a_controller_beside_the_plan(tmp_path: Path) -> None:

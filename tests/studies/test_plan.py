@@ -21,6 +21,9 @@ from botyard.studies.setups import filled, names_in
 LAB = "def drive(sim, params, seed):\n    return {}\n"
 
 
+ROBOTS = "measures: [time]\nrobots:\n  bob: {pose: [0, 0, 0]}\n  cy: %s\n  dan: p3dx\nlimits: {simulated: 5}"
+
+
 def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
     (folder / name).write_text("study: 1\n" + text, "utf-8")
     return read_plan(folder / name)
@@ -59,6 +62,17 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
          'there is no parameter $mpa; did you mean "map"?'),
         ("traffic: {task: ring, supervisor: bankers}\nmap: office", 3, "does not belong beside traffic"),
         ("traffic: {task: ring, supervisor: $s, latency: $s}\ngrid: {s: [bankers]}", 2, "traffic.latency"),
+        (ROBOTS % "{pose: [0, 1]}", 5, "robots.cy.pose"),
+        (ROBOTS % "{modle: p3dx}", 5, 'robots.cy: there is no key "modle" here; did you mean "model"?'),
+        (ROBOTS % "p3dxx", 5, 'robots.cy: no robot model "p3dxx"; did you mean "p3dx"?'),
+        (ROBOTS % "\n    pose: [0, 1, 2]\n    model: p3dxx", 7, 'robots.cy.model: no robot model "p3dxx"'),
+        (ROBOTS % "\n    pose: [0, 1, 2]\n    model:\n      extends: p3dxx", 8, 'robots.cy.model.extends: expected a robot model, found "p3dxx"'),
+        (ROBOTS % "\n    model:\n      extends: p3dx\n      description: a\n      outline: wide", 9, "robots.cy.model.outline"),
+        (ROBOTS % "\n    model:\n      extends: p3dx\n      sonra: 1", 8, 'robots.cy.model: there is no key "sonra" here'),
+        (ROBOTS % "{model: {extends: [p3dx]}}", 5, "robots.cy.model.extends: expected the name of a robot model"),
+        (ROBOTS % "\n    model: p3dx\n    pose:\n      - 1\n      - $zz\n      - 0", 9, "there is no parameter $zz"),
+        ("run: lab.py:drive\nsample:\n  count: 2\n  values:\n    a: {log: [1, 2]}\n    b: {log: [1]}", 7, "sample.values.b.log"),
+        ("run: lab.py:drive\ngrid:\n  a: [1]\n  b: 7", 5, "grid.b"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:

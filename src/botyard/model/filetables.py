@@ -91,7 +91,7 @@ def checked(raw: object, kind: type[S], known: Callable[[], Iterable[str]] = tup
         _check_numbers(found)
         return found
     reason, _, place = problem.partition(" - at `")
-    where = place.rstrip("`").removeprefix("$").removeprefix(".")
+    where = _with_keys(place.rstrip("`"), raw, kind, strict).removeprefix("$").removeprefix(".")
     unknown = re.search(r"unknown field `(.*)`", reason, re.DOTALL)
     if unknown:
         key = unknown[1]
@@ -99,6 +99,42 @@ def checked(raw: object, kind: type[S], known: Callable[[], Iterable[str]] = tup
         raise TableError(where, f'there is no key "{shown(key)}" here{hint}', key)
     missing = re.search(r"missing required field `(.*)`", reason)
     raise TableError(where, f'expected the key "{missing[1]}", found none' if missing else _in_words(reason))
+
+
+def _with_keys(place: str, raw: object, kind: type[Any], strict: bool) -> str:
+    """The place of a wrong value with the keys of mappings, for which msgspec writes ``[...]``."""
+    while "[...]" in place:
+        before, _, after = place.partition("[...]")
+        steps: list[str | int] = [m[1] if m[1] is not None else int(m[2]) for m in _PLACE.finditer(before)]
+        mapping: Any = raw
+        for step in steps:
+            mapping = mapping[step]
+        keys = list(mapping)
+        while len(keys) > 1:
+            half = keys[: len(keys) // 2]
+            try:
+                msgspec.convert(_replaced(raw, steps, {k: mapping[k] for k in half}), kind, strict=strict)
+            except msgspec.ValidationError:
+                keys = half
+            else:
+                keys = keys[len(half) :]
+        place = f"{before}.{keys[0]}{after}"
+        if not isinstance(keys[0], str) or not keys[0].replace("_", "").replace("-", "").isalnum():
+            return place.replace("[...]", "")
+    return place
+
+
+_PLACE: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+
+
+def _replaced(raw: Any, steps: Sequence[str | int], value: object) -> Any:
+    """Plain data with another value at a place."""
+    if not steps:
+        return value
+    step, *rest = steps
+    if isinstance(raw, dict):
+        return {**raw, step: _replaced(raw[step], rest, value)}
+    return [_replaced(one, rest, value) if i == step else one for i, one in enumerate(raw)]
 
 
 def _check_numbers(value: object, where: str = "") -> None:

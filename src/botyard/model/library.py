@@ -104,14 +104,17 @@ def _resolve(raw: dict[str, Any], name: str, *, built_in: bool = False) -> dict[
     parent = raw.get("extends")
     if parent is None:
         return raw
+    if not isinstance(parent, str):
+        raise TableError("extends", f"expected the name of a robot model, found {shown(parent)}")
     texts = _robot_texts()
-    own = None if built_in else _user_model(str(parent))
+    own = None if built_in else _user_model(parent)
     if own is not None:
         base = to_table(own)
     elif parent in texts:
         base = _resolve(_parse_toml(texts[parent], f"robots/{parent}.toml"), parent, built_in=True)
     else:
-        raise ModelError(f'model {name}: extends = "{parent}": no such robot model{did_you_mean(str(parent), texts)}')
+        hint = did_you_mean(parent, texts)
+        raise TableError("extends", f'expected a robot model, found "{shown(parent)}"{hint}')
     base = {k: v for k, v in base.items() if k not in ("abstract", "description")}
     return _merge(base, raw)
 

@@ -17,6 +17,7 @@ from botyard.errors import BotyardError
 from botyard.formats.base import Options
 from botyard.formats.registry import find_map, load_world
 from botyard.geometry import Pose
+from botyard.model.library import robot_of
 from botyard.model.world import World
 from botyard.sim.simulation import Simulation, is_controller
 from botyard.studies.setups import GoalPart, RobotPart, Setup, with_ports
@@ -124,7 +125,8 @@ def make_world(setup: Setup, seed: int, conditions: Conditions) -> Simulation:
     for name, what in setup.robots.items():
         part = RobotPart(model=what) if isinstance(what, str) else what
         pose = None if part.pose is None else Pose(part.pose[0], part.pose[1], math.radians(part.pose[2]))
-        sim.add_robot(part.model, name, pose=pose)
+        model = robot_of(part.model, name) if isinstance(part.model, dict) else part.model
+        sim.add_robot(model, name, pose=pose)
     return sim
 
 

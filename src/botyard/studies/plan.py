@@ -13,14 +13,16 @@ import msgspec
 
 from botyard.arguments import MAX_SEED, MIN_SEED
 from botyard.codeload import is_code
-from botyard.errors import BotyardError, PlanError, did_you_mean
+from botyard.errors import BotyardError, ModelError, PlanError, did_you_mean
 from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.jsonfile import brief
+from botyard.formats.models import find_robot
 from botyard.formats.yamlfile import YamlFile
 from botyard.model.filetables import Pair, Strict, TableError, checked
+from botyard.model.library import robot_of
 from botyard.names import shown
-from botyard.studies.setups import KEYS, Setup, filled, names_in
+from botyard.studies.setups import KEYS, RobotPart, Setup, filled, names_in, place_of
 
 VERSION: Final = 1
 MAX_RUNS: Final = 1_000_000
@@ -262,8 +264,7 @@ class _Reader:
         known = {*plan.parameters, SEED}
         used = names_in(plan.setup)
         for name in sorted(used - known):
-            where = next((f"$.{key}" for key, value in plan.setup.items() if name in names_in(value)), "$")
-            raise fail(where, f"there is no parameter ${shown(name)}{did_you_mean(name, known)}")
+            raise fail(place_of(plan.setup, name), f"there is no parameter ${shown(name)}{did_you_mean(name, known)}")
         values = {name: options[0] for name, options in keys.grid.items()}
         if keys.sample is not None:
             values |= {name: (one.uniform or one.log or (0.0,))[0] for name, one in keys.sample.values.items()}
@@ -279,7 +280,7 @@ class _Reader:
         try:
             check_setup(setup, keys.limits.simulated)
         except TableError as error:
-            raise fail(f"$.{error.where}", error.reason) from None
+            raise fail(f"$.{error.where}", error.reason, error.key) from None
         except BotyardError as error:
             raise fail("$", str(error)) from None
 
@@ -300,6 +301,8 @@ def check_setup(setup: Setup, simulated: float | None) -> None:
         return
     if not setup.has_world:
         raise TableError("", "expected what to run: run, map or robots, or traffic")
+    for name, robot in setup.robots.items():
+        _check_model(f"robots.{name}" if isinstance(robot, str) else f"robots.{name}.model", name, robot)
     if not setup.measures:
         raise TableError("measures", "expected what to measure, found nothing")
     if simulated is None:
@@ -311,6 +314,20 @@ def check_setup(setup: Setup, simulated: float | None) -> None:
             raise TableError("program.command", "expected a program and its arguments")
         if setup.program.speed < 0.0:
             raise TableError("program.speed", f"expected a number of 0 or more, found {setup.program.speed:g}")
+
+
+def _check_model(where: str, name: str, robot: str | RobotPart) -> None:
+    """Check the model of a robot. TableError: there is none of that name, or its table is wrong. Files are read when runs start."""
+    model = robot if isinstance(robot, str) else robot.model
+    try:
+        if isinstance(model, dict):
+            robot_of(model, name)
+        elif Path(model).suffix.lower() not in (".p", ".toml"):
+            find_robot(model)
+    except TableError as error:
+        raise error.inside(where) from None
+    except ModelError as error:
+        raise TableError(where, str(error)) from None
 
 
 def _is_plain(value: object, depth: int = 0) -> bool:

@@ -23,9 +23,9 @@ TRAFFIC_UNITS: Final[Mapping[str, str]] = {"makespan": "s", "completion": "s", "
 
 
 class RobotPart(Strict, kw_only=True):
-    """A robot that is added to the map; pose in m, m, degrees."""
+    """A robot that is added to the map; pose in m, m, degrees. A model is a name, a file, or a table as in a robot file."""
 
-    model: str = "p3dx"
+    model: str | dict[str, Any] = "p3dx"
     pose: Triple | None = None
 
 
@@ -99,6 +99,16 @@ def strings_of(value: object) -> Iterator[str]:
             yield from strings_of(one)
 
 
+def place_of(value: object, name: str, where: str = "$") -> str:
+    """Place of the first text in plain data in which a parameter stands, such as ``$.robots.bob.pose[0]``; `where` itself: in none."""
+    if isinstance(value, dict | list):
+        steps = value.items() if isinstance(value, dict) else enumerate(value)
+        for step, one in steps:
+            if name in names_in(one):
+                return place_of(one, name, f"{where}[{step}]" if isinstance(value, list) else f"{where}.{step}")
+    return where
+
+
 def names_in(value: object) -> set[str]:
     """Names of the parameters that stand in plain data."""
     found = {m[1] for text in strings_of(value) for m in _NAME.finditer(text)}
@@ -143,6 +153,6 @@ def _filled_text(text: str, value: Callable[[str], Any]) -> Any:
 
 
 __all__ = [
-    "KEYS", "MEASURES", "TRAFFIC_UNITS", "GoalPart", "ProgramPart", "RobotPart", "Setup", "TrafficPart", "filled", "names_in", "strings_of",
-    "with_ports",
+    "KEYS", "MEASURES", "TRAFFIC_UNITS", "GoalPart", "ProgramPart", "RobotPart", "Setup", "TrafficPart", "filled", "names_in", "place_of",
+    "strings_of", "with_ports",
 ]  # fmt: skip
