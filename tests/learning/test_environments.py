@@ -140,6 +140,55 @@ def test_what_navigate_rewards() -> None:
     assert not info["success"] and rewards[-1] < -4.5 and len(rewards) < 25
 
 
+def test_options_that_nobody_reads_are_refused() -> None:
+    envs, one = vector(), Environment(task())
+    for reset in (envs.reset, one.reset):
+        reset(seed=1, options={})
+        with pytest.raises(ArgumentError, match=r'options: expected (none|reset_mask), found "reset_msk"'):
+            reset(seed=2, options={"reset_msk": np.ones(4, bool)})
+    assert envs.worlds.seeds.tolist() == [1, 2, 3, 4], "it changes nothing"
+
+
+class Graded(Navigate):
+    """A task with a method, as curricula have them."""
+
+    grade = 0
+
+    def set_grade(self, grade: int) -> int:
+        self.grade += grade
+        return self.grade
+
+
+def test_attributes_and_methods_as_in_gymnasium() -> None:
+    """The results are those of `SyncVectorEnv`, one for each world."""
+    envs = VectorEnvironment(Graded(rays=16, maps=3, max_steps=20), 3, render_mode="rgb_array")
+    plain = gymnasium.vector.SyncVectorEnv([lambda: Environment(task(max_steps=20), render_mode="rgb_array")] * 3)
+    for each in (envs, plain):
+        each.reset(seed=3)
+    for name in ("observation_space", "action_space", "render_mode", "metadata", "spec"):
+        assert envs.get_attr(name) == envs.call(name) == plain.get_attr(name), name
+    pictures = zip(envs.call("render"), plain.call("render"), strict=True)
+    assert all(np.array_equal(a, b) for a, b in pictures)
+    assert envs.call("set_grade", 2) == (2, 2, 2) and envs.get_attr("grade") == (2, 2, 2), "it is called once"
+    envs.set_attr("max_steps", 2)
+    assert envs.get_attr("max_steps") == (2, 2, 2)
+    truncated = [envs.step(np.zeros((3, 2)))[3].tolist() for _ in range(2)]
+    assert truncated == [[False] * 3, [True] * 3]
+    envs.set_attr("goal_m", [0.7, 0.7, 0.7])
+    assert envs.task.goal_m == 0.7  # type: ignore[attr-defined]
+    for values, text in (([1, 2, 3], "one value for all worlds"), ([1, 1], "a value for each of 3 worlds, found 2")):
+        with pytest.raises(ArgumentError, match=text):
+            envs.set_attr("max_steps", values)
+    with pytest.raises(ArgumentError, match="one that the worlds were made with"):
+        envs.set_attr("scenes", None)
+    with pytest.raises(AttributeError, match='Graded has no attribute "max_step"; did you mean "max_steps"'):
+        envs.set_attr("max_step", 5)
+    for name in ("reset", "_far", "nothing"):
+        with pytest.raises(AttributeError):
+            envs.call(name)
+    assert vector().call("render") == (None,) * 4
+
+
 def test_what_is_wrong() -> None:
     with pytest.raises(ArgumentError, match=r"task: expected one of .*Navigate"):
         VectorEnvironment("Nothing")

@@ -59,8 +59,11 @@ def test_the_contract() -> None:
         with pytest.raises(ArgumentError, match="seed: expected a whole number"):
             envs.seed(wrong_seed)  # type: ignore[arg-type]
     assert envs.reset().shape == (3, 21), "a refused seed changes nothing"
-    with pytest.raises(ArgumentError, match=r"envs\.worlds"):
-        envs.set_attr("max_steps", 3)
+    with pytest.raises(ArgumentError, match="expected all worlds, which share one task"):
+        envs.set_attr("max_steps", 3, [0, 2])
+    envs.set_attr("max_steps", 3)
+    assert envs.get_attr("max_steps", 1) == [3] and envs.envs.task.max_steps == 3
+    assert [len(m) for m in envs.env_method("marks", 0, indices=[1, 2])] == [1, 1]
     envs.close()
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments
-from botyard.errors import ArgumentError, NotNowError
+from botyard.errors import ArgumentError, NotNowError, did_you_mean
 from botyard.learning.tasks.base import B1, F4, I8, EpisodeDraws, Task, ask
+from botyard.names import shown
 from botyard.sim.worlds import Worlds
 
 PICTURE_PIXELS: Final = 480
@@ -56,6 +57,13 @@ class TaskBatch:
         self._first = cycle([np.zeros((n, *self.observation_space.shape), np.float32) for _ in range(sets)])
         self.everyone: I8 = np.arange(n)
         self.has_begun = False
+
+    def has_its_spaces(self) -> bool:
+        """Whether the task still has the spaces that the arrays were made for."""
+        spaces = (
+            (self.task.observation_bounds, self.observation_space), (self.task.action_bounds, self.action_space),
+        )  # fmt: skip
+        return all(gymnasium.spaces.Box(*bounds(self.worlds), dtype=np.float32) == space for bounds, space in spaces)
 
     def _arrays(self, n: int) -> tuple[F4, NDArray[np.float64], B1, B1]:
         shape = self.observation_space.shape
@@ -161,6 +169,14 @@ def checked_mode(render_mode: str | None) -> str | None:
     return render_mode
 
 
+def check_options(options: dict[str, Any] | None, *known: str) -> None:
+    """Check the options of a reset. ArgumentError: one is not among those that are known."""
+    for name in options or ():
+        if name not in known:
+            hint = did_you_mean(str(name), known)
+            raise ArgumentError(f'options: expected {" or ".join(known) or "none"}, found "{shown(name, 60)}"{hint}')
+
+
 def as_actions(given: ArrayLike, shape: tuple[int, ...], what: str = "actions") -> F4:
     """Actions as an array of a shape. ArgumentError: they are no numbers, or of another shape."""
     try:
@@ -178,4 +194,4 @@ def row_of_seeds(seed: int, n: int) -> NDArray[np.uint64]:
     return np.uint64(first) + np.arange(n, dtype=np.uint64)
 
 
-__all__ = ["MAX_SEED", "OfBatch", "TaskBatch", "as_actions", "checked_mode", "row_of_seeds"]
+__all__ = ["MAX_SEED", "OfBatch", "TaskBatch", "as_actions", "check_options", "checked_mode", "row_of_seeds"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import gymnasium
 import numpy as np
@@ -11,8 +11,8 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from botyard import arguments
-from botyard.errors import ArgumentError
-from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, checked_mode, row_of_seeds
+from botyard.errors import ArgumentError, did_you_mean
+from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, check_options, checked_mode, row_of_seeds
 from botyard.learning.catalog import find_task
 from botyard.learning.tasks.base import B1, Task
 from botyard.sim.worlds import MAX_WORLDS
@@ -96,7 +96,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         Raises
         ------
         ArgumentError
-            A seed is no whole number of at least 0, or the mask is of another shape, or leaves out worlds that have no episode yet.
+            A seed is no whole number of at least 0, or the mask is of another shape, or leaves out worlds that have no episode yet; an
+            option has another name.
         NotNowError
             The task was given to another environment.
         """
@@ -104,6 +105,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         given_seed: int | Sequence[int | None] | None = seed.tolist() if isinstance(seed, np.ndarray) else seed
         if isinstance(given_seed, int):
             super().reset(seed=given_seed)
+        check_options(options, "reset_mask")
         mask = None if options is None else options.get("reset_mask")
         chosen = batch.everyone
         if mask is not None:
@@ -172,6 +174,85 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         """Pictures of all worlds, each (height, width, 3); None without a mode."""
         return tuple(self._batch.picture(i) for i in range(self.num_envs)) if self.render_mode else None
 
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method, or get an attribute, of the environments of all worlds, as the vector environments of Gymnasium do.
+
+        The worlds share one task. What is called is called once; its result stands once for each world.
+
+        Parameters
+        ----------
+        name : str
+            A method or an attribute of the task, ``render``, or an attribute of an environment: ``observation_space``, ``action_space``,
+            ``metadata``, ``render_mode``, ``spec``.
+        *args, **kwargs
+            Arguments of the method.
+
+        Returns
+        -------
+        tuple
+            A result for each world.
+
+        Raises
+        ------
+        AttributeError
+            There is none of that name.
+        """
+        if name == "render":
+            return self.render() or (None,) * self.num_envs
+        found = self._of_one(name)
+        return (found(*args, **kwargs) if callable(found) else found,) * self.num_envs
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Get an attribute, once for each world: see `call`. A method is not called."""
+        return (self._of_one(name),) * self.num_envs
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute of the task, which all worlds share.
+
+        Parameters
+        ----------
+        name : str
+            An attribute that the task has.
+        values : object
+            The value, or a list or tuple of it, once for each world.
+
+        Raises
+        ------
+        AttributeError
+            The task has none of that name.
+        ArgumentError
+            The values are not one for each world, or differ; the attribute was used when the worlds were made, or changes the spaces.
+        """
+        if name in _FIXED:
+            raise ArgumentError(
+                f"{name}: expected an attribute that may change, found one that the worlds were made with"
+            )
+        if name.startswith("_") or not hasattr(self.task, name) or callable(getattr(self.task, name)):
+            raise _no_attribute(self.task, name)
+        if isinstance(values, list | tuple):
+            if len(values) != self.num_envs:
+                raise ArgumentError(f"{name}: expected a value for each of {self.num_envs} worlds, found {len(values)}")
+            if any(not np.array_equal(one, values[0]) for one in values):
+                raise ArgumentError(f"{name}: expected one value for all worlds, which share the task, found several")
+            values = values[0]
+        before = getattr(self.task, name)
+        setattr(self.task, name, values)
+        if not self._batch.has_its_spaces():
+            setattr(self.task, name, before)
+            raise ArgumentError(f"{name}: expected an attribute that the spaces do not depend on")
+
+    def _of_one(self, name: str) -> Any:
+        """A method or an attribute of the task, or of the environment of one world."""
+        if name in ("observation_space", "action_space"):
+            return getattr(self, f"single_{name}")
+        if name == "metadata":
+            return {key: value for key, value in self.metadata.items() if key != "autoreset_mode"}
+        if name in ("render_mode", "spec", "task"):
+            return getattr(self, name)
+        if name.startswith("_") or not hasattr(self.task, name):
+            raise _no_attribute(self.task, name)
+        return getattr(self.task, name)
+
     def close_extras(self, **kwargs: Any) -> None:
         """End the threads."""
         if hasattr(self, "_batch"):  # Gymnasium also closes what was refused when it was made
@@ -210,7 +291,14 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
         self.observation_space, self.action_space = self._batch.observation_space, self._batch.action_space
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode: the first one of a seed, or the next one. The first time, a seed is drawn."""
+        """Begin an episode: the first one of a seed, or the next one. The first time, a seed is drawn.
+
+        Raises
+        ------
+        ArgumentError
+            The seed is no whole number of at least 0; there are options: none are known.
+        """
+        check_options(options)
         super().reset(seed=seed)
         if seed is None and not self._batch.has_begun:
             seed = int(self.np_random.integers(MAX_SEED))
@@ -238,6 +326,17 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
     def close(self) -> None:
         """End the threads."""
         self.worlds.close()
+
+
+_FIXED: Final = ("boxes", "robots", "scenes", "sensors", "step")
+"""Attributes of tasks that worlds are made with."""
+
+
+def _no_attribute(task: Task, name: str) -> AttributeError:
+    known = [known for known in dir(task) if not known.startswith("_")]
+    return AttributeError(
+        f'{type(task).__name__} has no attribute "{name}"{did_you_mean(name, known)}', name=name, obj=task
+    )
 
 
 def _mode_of(given: AutoresetMode | str) -> AutoresetMode:

@@ -79,7 +79,9 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Begin an episode: the first one of a seed, or the next one. The first time, a seed is drawn. `options` are ignored.
+        """Begin an episode: the first one of a seed, or the next one. The first time, a seed is drawn.
+
+        `options` are not read: PettingZoo's own tests demand that any are taken.
 
         Raises
         ------

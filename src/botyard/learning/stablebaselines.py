@@ -90,18 +90,26 @@ class VecEnvMethods:
         return self.envs.render() or [None] * self.num_envs
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """An attribute of the environment, once for each of these worlds. AttributeError: there is none of that name."""
-        return [getattr(self.envs, attr_name)] * len(self._chosen(indices))
+        """An attribute of the environment or its task, once for each of these worlds. AttributeError: there is none of that name."""
+        found = self.envs.get_attr(attr_name)[0] if not hasattr(self.envs, attr_name) else getattr(self.envs, attr_name)
+        return [found] * len(self._chosen(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Not possible: worlds of a batch have no attributes of their own."""
-        raise ArgumentError(f"{attr_name}: worlds of a batch have no attributes of their own; write into envs.worlds")
+        """Set an attribute of the task, which all worlds share: see `VectorEnvironment.set_attr`.
+
+        ArgumentError: `indices` are not all worlds.
+        """
+        if len(set(self._chosen(indices))) < self.num_envs:
+            raise ArgumentError(f"{attr_name}: expected all worlds, which share one task; see also envs.worlds")
+        self.envs.set_attr(attr_name, [value] * self.num_envs)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Not possible: worlds of a batch have no methods of their own."""
-        raise ArgumentError(f"{method_name}: worlds of a batch have no methods of their own; use envs.worlds")
+        """Call a method of the task once, whatever the worlds: see `VectorEnvironment.call`. Its result, once for each of these worlds."""
+        chosen = self._chosen(indices)
+        results = self.envs.call(method_name, *method_args, **method_kwargs)
+        return [results[i] for i in chosen]
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Indices = None) -> list[bool]:
         """Worlds have no wrappers."""
