@@ -265,6 +265,20 @@ class KeptFileError(BotyardError):
         return type(self), (self.path,)
 
 
+class BusyFileError(KeptFileError):
+    """A file is being written by another program, or by another part of this one; it is kept (exit code 255).
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = str(path)
+        BotyardError.__init__(self, f"{self.path}: is being written already, by another simulator or recording")
+
+
 class FolderError(BotyardError):
     """The working directory cannot be changed as asked (exit code 247)."""
 

@@ -13,12 +13,13 @@ import errno
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from botyard.errors import KeptFileError
+from botyard.errors import BusyFileError, KeptFileError
 
 MARK: Final = "Written by botyard"
 """Is near the beginning or the end of every file that this program writes for a user. Without it the file is the user's own: to keep an
@@ -49,6 +50,91 @@ def _kind(mode: int) -> str:
         (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
     )  # fmt: skip
     return next((words for test, words in kinds if test(mode)), "no regular file")
+
+
+# -- who writes a file
+
+
+class Hold:
+    """The right to write a file: while it lasts, no other `Hold` of the same file is given, in any process.
+
+    It is a lock of the operating system, which ends with its process, however that ends, on a hidden file beside the file. A file that is
+    replaced or written in parts cannot carry the lock itself. The hidden file is deleted with the lock; one that is left locks nothing.
+    Where none can be made, the file is not held: then it can hardly be written either.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, which need not exist. Links are followed; what is no regular file is not held.
+
+    Raises
+    ------
+    BusyFileError
+        Another one is held.
+    """
+
+    def __init__(self, path: StrPath) -> None:
+        self._number = -1
+        target = Path(os.path.realpath(path))
+        self._lock = target.with_name(f".{target.name[:200]}.lock")
+        if is_device(path) or not is_replaceable_own(target):
+            return
+        while (number := self._opened()) is not None:
+            if not _lock(number):
+                os.close(number)
+                raise BusyFileError(path)
+            with contextlib.suppress(OSError):
+                # the one before may have deleted it between opening and locking: then others lock another file
+                if os.path.samestat(os.fstat(number), os.lstat(self._lock)):
+                    self._number = number
+                    return
+            os.close(number)
+
+    def _opened(self) -> int | None:
+        """The hidden file, opened; None: there can be none."""
+        access = os.O_RDWR if os.name == "nt" else os.O_RDONLY
+        with contextlib.suppress(OSError):
+            return _open_regular(self._lock, access | os.O_CREAT, 0o644)
+        with contextlib.suppress(
+            OSError
+        ):  # that of another user, in a folder for all, opens without the flag to create it
+            return _open_regular(self._lock, access)
+        return None
+
+    def release(self) -> None:
+        """Let others write the file. Nothing happens if it is not held."""
+        number, self._number = self._number, -1
+        if number < 0:
+            return
+        if os.name != "nt":
+            with contextlib.suppress(OSError):
+                os.unlink(self._lock)
+        os.close(number)
+        if os.name == "nt":  # an open file cannot be deleted there
+            with contextlib.suppress(OSError):
+                os.unlink(self._lock)
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _lock(number: int) -> bool:
+    """Lock an open file for this process; False: it is locked. A file system without locks counts as one where nothing is locked."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(number, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK)
+    return True
 
 
 # -- files that a user names
@@ -104,10 +190,15 @@ def replacing(path: StrPath, *, force: bool = False, begins: Beginnings = ()) ->
     Raises
     ------
     KeptFileError
-        There is a file that this program did not write; it is unchanged.
+        There is a file that this program did not write, or another program is writing it (BusyFileError); it is unchanged.
     OSError
         It cannot be written.
     """
+    with Hold(path):
+        yield from _replacing(path, force=force, begins=begins)
+
+
+def _replacing(path: StrPath, *, force: bool, begins: Beginnings) -> Iterator[BinaryIO]:
     check_replaceable(path, force=force, begins=begins)
     mode = _mode(path, follow=True)
     if mode is not None and not stat.S_ISREG(mode):
@@ -270,6 +361,7 @@ __all__ = [
     "MARK",
     "PRIVATE",
     "Beginnings",
+    "Hold",
     "check_replaceable",
     "copy_own",
     "is_device",

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from botyard.clients.pioneer import PioneerClient
-from botyard.errors import PeerError
+from botyard.errors import BusyFileError, PeerError
 from botyard.formats.crashstate import SavedRobot, SavedState
 from botyard.geometry import Pose
 from botyard.model.world import Program
@@ -317,3 +317,15 @@ def test_a_disk_that_cannot_be_written_costs_the_state_only(tmp_path: Path) -> N
             for _ in range(25):
                 assert robot.update()
         assert file.read_text().count("nothing can be brought back") == 1
+
+
+def test_a_state_file_is_of_one_simulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two with one log file, the second one keeps its state elsewhere; one that names the file of the other is refused."""
+    monkeypatch.chdir(tmp_path)
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
+        state = supervisor._state_path(first, "a.log", None)
+        assert supervisor._state_path(second, "a.log", None).parent != tmp_path
+        with pytest.raises(BusyFileError, match=r"a\.log-state: is being written already"):
+            supervisor._state_path(second, None, str(state))
+    with contextlib.ExitStack() as third:
+        assert supervisor._state_path(third, None, str(state)) == state

@@ -6,12 +6,13 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from botyard.errors import KeptFileError
+from botyard import safefile
+from botyard.errors import BusyFileError, KeptFileError
 from botyard.safefile import (
     MARK,
     check_replaceable,
@@ -188,3 +189,74 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as error, replacing(tmp_path / "none" / "a.png"):
         pass
     assert error.value.filename == str(tmp_path / "none" / "a.png")
+
+
+# -- who writes a file
+
+HOLDER = """
+import sys
+from botyard.safefile import Hold
+held = Hold(sys.argv[1])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds "file"."""
+    command = [sys.executable, "-c", HOLDER, str(tmp_path / "file")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_a_file_is_held_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with safefile.Hold(path), safefile.Hold(tmp_path / "another"):
+        with pytest.raises(BusyFileError, match=f"{path}: is being written already"):
+            safefile.Hold(path)
+        link = tmp_path / "link"
+        link.symlink_to(path)
+        with pytest.raises(BusyFileError):
+            safefile.Hold(link)
+    with safefile.Hold(path):
+        pass
+    assert names(tmp_path) == ["link"]
+
+
+def test_a_file_that_another_process_holds(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    """It is neither opened, nor replaced; a killed process holds nothing, though its hidden file is there."""
+    path = tmp_path / "file"
+    path.write_text(f"{safefile.MARK} before")
+    with pytest.raises(BusyFileError):
+        safefile.write_text(path, "after", force=True)
+    assert path.read_text().endswith("before")
+    holder.kill()
+    holder.wait()
+    assert ".file.lock" in names(tmp_path)
+    safefile.write_text(path, "after")
+    assert path.read_text() == "after" and ".file.lock" not in names(tmp_path)
+
+
+def test_a_lock_that_cannot_be_made_refuses_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".file.lock").mkdir()
+    with safefile.Hold(tmp_path / "file"), safefile.Hold("/dev/stdout"), safefile.Hold(tmp_path / "none" / "file"):
+        pass
+
+
+def test_a_lock_that_was_deleted_while_it_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it is made anew: else two would hold the file, each by another lock."""
+    path, lock = tmp_path / "file", safefile._lock
+    deleted = list[bool]()
+
+    def late(number: int) -> bool:
+        if not deleted:
+            deleted.append(True)
+            (tmp_path / ".file.lock").unlink()
+        return lock(number)
+
+    monkeypatch.setattr(safefile, "_lock", late)
+    with safefile.Hold(path), pytest.raises(BusyFileError):
+        safefile.Hold(path)

@@ -15,12 +15,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import botyard
-from botyard.errors import ArgumentError, KeptFileError, RecordingError
-from botyard.formats.budget import Budget
+from botyard.calibration.readers import read_log
+from botyard.cli.main import program
+from botyard.errors import ArgumentError, BudgetError, KeptFileError, MapError, RecordingError
+from botyard.formats.bags import bag_messages
+from botyard.formats.budget import Budget, Meter
+from botyard.formats.models import find_robot
+from botyard.pictures.filming import film_options, render_recording
+from botyard.pictures.options import PictureOptions
 from botyard.recording import mcap, reader
 from botyard.recording.arrays import Recording, load
 from botyard.recording.mcap import ChunkBuilder, Op
@@ -403,3 +410,69 @@ def test_the_package_says_its_names() -> None:
     assert botyard.recording.load is load
     with pytest.raises(AttributeError):
         botyard.recording.nothing  # noqa: B018
+
+
+def _of_nothing(count: int) -> bytes:
+    """A recording with so many records of nine zeros each, in two chunks."""
+    import zstandard
+
+    packed = zstandard.ZstdCompressor().compress(bytes(9 * count // 2))
+    end = mcap.record(Op.DATA_END, bytes(4)) + mcap.record(Op.FOOTER, bytes(20)) + mcap.MAGIC
+    return mcap.beginning("ros2", "x") + _chunk(packed, 9 * count // 2) * 2 + end
+
+
+def test_records_are_counted(tmp_path: Path) -> None:
+    """Whatever they are: a file of 2 MB can unpack to billions of empty ones."""
+    path = tmp_path / "bomb.mcap"
+    path.write_bytes(_of_nothing(300_000))
+    assert path.stat().st_size < 2000
+    cut = tmp_path / "cut.mcap"
+    cut.write_bytes(path.read_bytes()[:-50])
+    small = Budget(records=200_000)
+    reads = {
+        "arrays": lambda: load(path, budget=small),
+        "track": lambda: read_track(path, small),
+        "resimulate": lambda: resimulate(cut, small),
+        "movies": lambda: render_recording(
+            path, tmp_path / "a.gif", PictureOptions(size=50), film_options(), budget=small
+        ),
+        "calibrate": lambda: read_log(path, find_robot("p3dx"), budget=small),
+    }
+    for what, read in reads.items():
+        with pytest.raises(BudgetError, match=r"records, and at most 200000 are read \(--max-read records=NUMBER"):
+            pytest.fail(f"{what}: {read()}")
+    for options, status in ((["--max-read", "records=2e5"], 2), ([], 0)):
+        done = CliRunner().invoke(program, ["replay", "--info", str(path), *options])
+        assert (isinstance(done.exception, BudgetError), bool(status)) in ((True, True), (False, False)), done.output
+
+
+def test_records_outside_of_chunks_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.mcap"
+    index = mcap.record(Op.MESSAGE_INDEX, struct.pack("<HI", 1, 0))
+    path.write_bytes(_file(*[index] * 5000))
+    with pytest.raises(BudgetError, match="5001 records"):
+        load(path, budget=Budget(records=5000))
+
+
+def test_unpacked_bytes_of_all_chunks_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.mcap"
+    path.write_bytes(_of_nothing(100_000))
+    with pytest.raises(BudgetError, match=r"900000 bytes of messages.*recorded=NUMBER"):
+        load(path, budget=Budget(recorded=800_000))
+    load(path, budget=Budget(recorded=900_000))
+
+
+def test_records_of_bags_are_counted(tmp_path: Path) -> None:
+    """Before the library goes through them, one by one."""
+    path = tmp_path / "bag.mcap"
+    path.write_bytes(_of_nothing(300_000))
+    with pytest.raises(BudgetError, match="records=NUMBER"):
+        list(bag_messages(path, Meter(Budget(records=200_000), str(path)), ["nav_msgs/msg/OccupancyGrid"], MapError))
+
+
+def test_a_budget_is_of_each_reading(run: Run) -> None:
+    """A file that is within it can be read again and again."""
+    with Reader(run.path) as file:
+        count = sum(1 for _ in file.messages())
+    with Reader(run.path, Budget(records=count + 500)) as file:
+        assert [sum(1 for _ in file.messages()) for _ in range(5)] == [count] * 5

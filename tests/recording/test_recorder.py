@@ -19,9 +19,10 @@ from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from rosbags.highlevel import AnyReader
 
-from botyard.errors import ArgumentError, KeptFileError, NotNowError
+from botyard.errors import ArgumentError, BusyFileError, KeptFileError, NotNowError
 from botyard.model.scene import Scene
 from botyard.recording import codec, frames, output, own, recorder, writer
+from botyard.recording import resimulate as prove_run
 from botyard.recording.beginning import choose
 from botyard.recording.mcap import Attachment
 from botyard.recording.own import DIGESTS, EVENTS, JOURNAL, STATES, unpack_bytes, unpack_json
@@ -517,3 +518,36 @@ def test_a_killed_program_leaves_all_but_the_last_moment(tmp_path: Path) -> None
     assert ticks[-1] >= last - MAX_LOSS_S / 0.02
     counts = Counter(m.channel.topic for m in messages)
     assert {counts[f"/r{k}/odom"] for k in range(5)} == {len(ticks)}
+
+
+# -- two that record to one name
+
+
+@pytest.mark.parametrize("options", [{}, {"split": 0.3}, {"last": 5.0}])
+def test_a_second_recording_of_a_name_is_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Also when the first file is complete and another one is being written, or nothing is written yet; the first one comes out whole."""
+    path, sim = tmp_path / "run.mcap", Simulation()
+    sim.add_robot("amigo", "a")
+    with sim.record(path, **options) as recording:
+        sim.step(7)
+        with pytest.raises(BusyFileError, match=r"run\.mcap: is being written already"):
+            Simulation().record(path)
+        sim.step(5)
+        if "last" in options:
+            recording.save().result(10)
+            with pytest.raises(BusyFileError):
+                Simulation().record(path)
+    assert sorted(file.suffix for file in tmp_path.iterdir()) == [".mcap"] * len(recording.files)
+    for file in recording.files:
+        assert prove_run(file).divergence is None
+    with Simulation().record(path):
+        pass
+
+
+def test_a_recording_that_could_not_be_started_holds_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "mine.mcap"
+    path.write_text("precious")
+    with pytest.raises(KeptFileError, match="was not written by botyard"):
+        Simulation().record(path)
+    with Simulation().record(path, overwrite=True):
+        pass

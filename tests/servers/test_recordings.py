@@ -175,7 +175,7 @@ def test_what_ros_keeps_is_saved_when_a_robot_stalls_and_replaces_nothing(tmp_pa
         assert call("start_recording", name="kept", last=60.0, on_stall=True)["success"]
         asked = Path(call("save_recording")["file"])
         assert asked == tmp_path / "kept.mcap"
-        before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        before = {path: path.read_bytes() for path in tmp_path.glob("*.mcap")}
         assert before.keys() == {asked, tmp_path / "kept_2.mcap"}
         ann = running.sim.robots["ann"]
         running.call(lambda: ann.command(v=1.0))  # against bob
@@ -184,7 +184,7 @@ def test_what_ros_keeps_is_saved_when_a_robot_stalls_and_replaces_nothing(tmp_pa
             if running.call(lambda: ann.stalled):
                 break
         running.step(180)
-        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before, "two seconds later"
+        assert {path: path.read_bytes() for path in tmp_path.glob("*.mcap")} == before, "two seconds later"
         running.step(21)
         assert call("stop_recording")["success"]
         assert {path: path.read_bytes() for path in before} == before

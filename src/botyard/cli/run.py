@@ -404,8 +404,11 @@ def _keep_state(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions, pag
     """``--state-file``."""
     if o.state_file is None:
         return None
+    from botyard.safefile import Hold
     from botyard.servers.statefile import StateKeeper
 
+    if o.supervisor is None:  # else that one holds the file, from one start to the next
+        stack.enter_context(Hold(o.state_file))
     keeper = StateKeeper(yard, o.state_file, page, o.supervisor)
     stack.callback(keeper.close)
     return keeper

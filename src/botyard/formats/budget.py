@@ -48,6 +48,10 @@ class Budget:
         Depth of nested structures.
     references : int
         Uses of shared definitions: aliases of YAML, inserted blocks of DXF, ``use`` of SVG.
+    records : int
+        Records of a recording or of a bag (MCAP), of any kind, each time that it is read from its beginning to its end.
+    recorded : int
+        Bytes of a recording's messages, unpacked, each time that it is read so.
     cells : int
         Pixels of pictures and cells of grids.
     vertices : int
@@ -72,6 +76,8 @@ class Budget:
     entities: int = 5_000_000
     nesting: int = 100
     references: int = 1_000_000
+    records: int = 50_000_000
+    recorded: int = 2**34
     cells: int = 200_000_000
     vertices: int = 20_000_000
     robots: int = 20_000
@@ -127,6 +133,8 @@ WHAT: Final = {
     "entities": "things described",
     "nesting": "levels of things in each other",
     "references": "uses of things that are described once",
+    "records": "records",
+    "recorded": "bytes of messages",
     "cells": "pixels or cells",
     "vertices": "points and corners",
     "robots": "robots",

@@ -19,7 +19,7 @@ from botyard.errors import KeptFileError
 from botyard.recording import frames, mcap
 from botyard.recording.mcap import Attachment, Channel, Chunk, ChunkBuilder, Schema, Summary
 from botyard.recording.own import pack_bytes
-from botyard.safefile import MARK, check_replaceable, open_own
+from botyard.safefile import MARK, Hold, check_replaceable, open_own
 from botyard.version import __version__
 
 CHUNK_BYTES: Final = 1 << 20
@@ -233,6 +233,8 @@ class Output:
         import zstandard
 
         self._path, self._ring, self._force, self._began = path, ring, force, began
+        # the first file stays held, also while others are written or the ring is in memory: it stands for all of them
+        self._held = [] if path is None else [Hold(path)]
         self._compressor: mcap.Compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
         self._builder = ChunkBuilder()
         self._since = 0.0
@@ -323,19 +325,20 @@ class Output:
 
     def _next_file(self, start: Start) -> None:
         assert self._path is not None
-        if self._file is not None:
-            file, self._file = self._file, None
-            file.close()
+        self._end_file()
         path = self._path
         while self._parts < MAX_PARTS:
             self._parts += 1
             if self._parts > 1:
                 path = self._path.with_stem(f"{self._path.stem}_{self._parts}")
             try:
+                if self._parts > 1:
+                    self._held.append(Hold(path))
                 self._file = McapFile(path, start, force=self._force)
             except KeptFileError:
                 if self._parts == 1:
                     raise
+                self._release(1)
                 continue  # somebody else's file has this number: take the next
             self._began(path)
             return
@@ -370,16 +373,33 @@ class Output:
         """Write what a ring keeps to a file. Raises as `McapFile`."""
         assert self._ring is not None
         self.flush()
-        self._ring.save(path, self._channels, force=force)
+        is_held = self._path is not None and os.path.realpath(path) == os.path.realpath(self._path)
+        with contextlib.nullcontext() if is_held else Hold(path):
+            self._ring.save(path, self._channels, force=force)
 
     def close(self) -> None:
         """Write what is left, and end the file. OSError: it cannot be written."""
         try:
             self.flush()
         finally:
+            try:
+                self._end_file()
+            finally:
+                self._release(0)
+
+    def _end_file(self) -> None:
+        """End the present file, if there is one; the first one stays held."""
+        try:
             if self._file is not None:
                 file, self._file = self._file, None
                 file.close()
+        finally:
+            self._release(1)
+
+    def _release(self, keep: int) -> None:
+        """Let others write all files but so many."""
+        while len(self._held) > keep:
+            self._held.pop().release()
 
 
 __all__ = ["CHUNK_BYTES", "CHUNK_S", "McapFile", "Output", "Ring", "Start"]

@@ -15,8 +15,8 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, BinaryIO, Final, NamedTuple, Self
 
-from botyard.errors import RecordingError
-from botyard.formats.budget import Budget
+from botyard.errors import BudgetError, RecordingError
+from botyard.formats.budget import Budget, Meter
 from botyard.names import shown
 from botyard.recording.mcap import MAGIC, MESSAGE, RECORD, ZSTD, Attachment, Channel, Op, Schema
 
@@ -29,8 +29,8 @@ MAX_DESCRIBED: Final = 262_144
 """Most of them: each of 65,535 channels and schemas may be described twice."""
 MAX_INDEX: Final = 64 * 2**20
 """Longest record that is neither chunk, attachment nor description, bytes."""
-MAX_UNPACKED: Final = 2**36
-"""Most bytes that the messages of a file are unpacked to, one chunk after the other: bounds the time that a file takes."""
+RECORDS_TOGETHER: Final = 10_000
+"""Records in a chunk are counted so many at a time."""
 MAX_WINDOW: Final = 2**27
 """Most bytes that zstd looks back: it allocates so many for each chunk."""
 MAX_FALSE: Final = 100_000
@@ -155,7 +155,7 @@ class Reader:
     path : path-like
         The file.
     budget : Budget
-        Limits: ``unpacked`` of one chunk or attachment, bytes.
+        Limits: ``unpacked`` of one chunk or attachment, bytes; ``records`` and ``recorded`` of the whole file.
 
     Raises
     ------
@@ -192,7 +192,7 @@ class Reader:
         self._more_problems = 0
         self._schemas: dict[int, Schema] = {0: Schema(0, "", "", b"")}
         self._descriptions = self._described = 0
-        self._unpacked = self._false = 0
+        self._false = 0
         self._data_checksum = 0
         self._decompressor: Any = None
         try:
@@ -243,7 +243,9 @@ class Reader:
 
     def _scan(self) -> None:
         at: int | None = len(MAGIC)
+        meter = self._meter()
         while at is not None and at < self._size:
+            meter.add("records", 1)
             try:
                 at = self._record(at)
             except _Damage as damage:
@@ -416,16 +418,18 @@ class Reader:
         fields.take(8)
         return Attachment(fields.text(), fields.text(), bytes(fields.take(fields.number(_U64))), time)
 
-    def unpack(self, chunk: ChunkPlace) -> bytes:
+    def _meter(self) -> Meter:
+        """Counts what is read of the file in one go."""
+        return Meter(self._budget, self.path, RecordingError)
+
+    def _unpack(self, chunk: ChunkPlace, meter: Meter) -> bytes:
         """The records in a chunk. RecordingError: it is damaged, too large, or packed in an unknown way."""
         where = f"chunk at byte {chunk.at}"
         if chunk.raw > self._budget.unpacked:
             raise self.error(
                 f"{where}: expected at most {self._budget.unpacked} bytes, found {chunk.raw} (budget.unpacked raises that)"
             )
-        self._unpacked += chunk.raw
-        if self._unpacked > MAX_UNPACKED:
-            raise self.error(f"expected at most {MAX_UNPACKED} bytes of messages")
+        meter.add("recorded", chunk.raw)
         packed = self._read(chunk.packed_at, chunk.packed)
         if chunk.compression == ZSTD:
             data = self._decompress(packed, chunk.raw, where)
@@ -464,28 +468,45 @@ class Reader:
             Only of these times, ns, inclusive.
         first : int
             Begin with this chunk.
+
+        Raises
+        ------
+        BudgetError
+            There are more records, or more bytes of them, than the budget allows.
         """
+        meter = self._meter()
         for chunk in self.chunks[first:]:
             if chunk.end >= begin and chunk.begin <= end:
-                yield from self._sound(chunk, topics, begin, end)
+                yield from self._sound(chunk, topics, begin, end, meter)
 
     def by_chunk(self, topics: Collection[str]) -> Iterator[tuple[ChunkPlace, Iterator[Message]]]:
         """The messages of these topics by chunks, in the order of the file; damaged chunks as in `messages`."""
+        meter = self._meter()
         for chunk in self.chunks:
-            yield chunk, self._sound(chunk, topics, 0, 2**64 - 1)
+            yield chunk, self._sound(chunk, topics, 0, 2**64 - 1, meter)
 
-    def _sound(self, chunk: ChunkPlace, topics: Collection[str] | None, begin: int, end: int) -> Iterator[Message]:
+    def _sound(
+        self, chunk: ChunkPlace, topics: Collection[str] | None, begin: int, end: int, meter: Meter
+    ) -> Iterator[Message]:
         """The messages of a chunk; what is damaged is passed over and noted."""
         try:
-            yield from self._messages(chunk, topics, begin, end)
+            yield from self._messages(chunk, topics, begin, end, meter)
+        except BudgetError:
+            raise
         except (RecordingError, _Damage) as error:
             reason = error.reason if isinstance(error, RecordingError) else f"chunk at byte {chunk.at}: {error}"
             self.note(reason)
 
-    def _messages(self, chunk: ChunkPlace, topics: Collection[str] | None, begin: int, end: int) -> Iterator[Message]:
-        data = self.unpack(chunk)
-        at, wanted = 0, dict[int, Channel | None]()
+    def _messages(
+        self, chunk: ChunkPlace, topics: Collection[str] | None, begin: int, end: int, meter: Meter
+    ) -> Iterator[Message]:
+        data = self._unpack(chunk, meter)
+        at, count, wanted = 0, 0, dict[int, Channel | None]()
         while at < len(data):
+            count += 1
+            if count == RECORDS_TOGETHER:
+                meter.add("records", count)
+                count = 0
             if at + RECORD.size > len(data):
                 raise _Damage("a record in it is cut short")
             op, size = RECORD.unpack_from(data, at)
@@ -506,6 +527,7 @@ class Reader:
                 self._described += 1
                 self._describe(op, _Fields(memoryview(data)[at : at + size]))
             at += size
+        meter.add("records", count)
 
     def _is_news(self, op: int, data: bytes, at: int, size: int) -> bool:
         """Whether a description in a chunk is to be read: many files have the same ones in each chunk."""

@@ -153,7 +153,7 @@ class Recorder:
     Raises
     ------
     KeptFileError
-        There is a file that botyard did not write.
+        There is a file that botyard did not write, or one that is being written already (BusyFileError).
     OSError
         It cannot be written.
 
@@ -195,8 +195,12 @@ class Recorder:
         self._reported: Mapping[str, int] = {}
         self._warned_at = -LOSS_WARNING_S
         self._is_closed = False
-        output.begin(self._start(), self._channels[STATES])
-        output.message(self._channels[DIGESTS], self._part_us * 1000, self._digest())
+        try:
+            output.begin(self._start(), self._channels[STATES])
+            output.message(self._channels[DIGESTS], self._part_us * 1000, self._digest())
+        except BaseException:
+            output.close()
+            raise
         self._writer = Writer(output, str(path), patient=choices.patient)
         self._lines = _Lines(self._line)
         logging.getLogger("botyard").addHandler(self._lines)

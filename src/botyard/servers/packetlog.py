@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from botyard.errors import CommandLineError
-from botyard.safefile import check_replaceable, open_own
+from botyard.safefile import Hold, check_replaceable, open_own
 
 QUEUE_LENGTH: Final = 10_000
 """Length of the queue of lines to write; further lines are dropped."""
@@ -59,9 +59,13 @@ class PacketLog:
     """
 
     def __init__(self, path: str | Path, sim_time: Callable[[], float], *, force: bool = False) -> None:
+        self._held = Hold(path)
         try:
-            check_replaceable(path, force=force, begins=BEGINS)
-            self._file = open_own(path)
+            with contextlib.ExitStack() as held:
+                held.callback(self._held.release)
+                check_replaceable(path, force=force, begins=BEGINS)
+                self._file = open_own(path)
+                held.pop_all()
         except OSError as error:
             raise CommandLineError(f"--record-packets: cannot write {path}: {error.strerror}") from None
         self._path = path
@@ -106,6 +110,7 @@ class PacketLog:
             return  # it is stuck; the thread ends with the program
         with contextlib.suppress(OSError):
             self._file.close()
+        self._held.release()
         if self.lost > self._reported:
             log.warning(
                 "%d lines of the recording of packets were lost: %s could not be written",

@@ -20,10 +20,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from botyard.errors import BotyardError, DaemonError, ExitCode, TempFileError
+from botyard.errors import BotyardError, BusyFileError, DaemonError, ExitCode, TempFileError
 from botyard.interpreter import python_command
 from botyard.names import escaped
-from botyard.safefile import PRIVATE, copy_own, is_device, is_ours, open_own, remove_own
+from botyard.safefile import PRIVATE, Hold, copy_own, is_device, is_ours, open_own, remove_own
 
 MAX_CRASHES: Final = 5
 """Most crashes within `CRASH_WINDOW_S`; then the simulator is not restarted."""
@@ -52,6 +52,8 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
     ------
     TempFileError
         There is no place for the state.
+    BusyFileError
+        Another simulator keeps its state in `state_file`.
     DaemonError
         No process can be started.
     """
@@ -141,11 +143,11 @@ def _forget(state: Path) -> None:
 def _state_path(stack: contextlib.ExitStack, log_file: str | None, state_file: str | None) -> Path:
     """Where the user says; else beside the log, or, where that cannot be written, in a folder for temporary files."""
     if state_file is None and log_file is not None and not is_device(log_file):
-        with contextlib.suppress(OSError):
-            return _writable(f"{log_file}-state")
+        with contextlib.suppress(OSError, BusyFileError):
+            return _writable(stack, f"{log_file}-state")
     try:
         if state_file is not None:
-            return _writable(state_file)
+            return _writable(stack, state_file)
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="botyard-"))) / "state"
     except OSError as error:
         where = state_file or "any folder for temporary files"
@@ -155,15 +157,18 @@ def _state_path(stack: contextlib.ExitStack, log_file: str | None, state_file: s
         ) from None
 
 
-def _writable(name: str) -> Path:
-    """The path of a file for the state: one that is not there yet, is empty, or holds a state.
+def _writable(stack: contextlib.ExitStack, name: str) -> Path:
+    """The path of a file for the state: one that is not there yet, is empty, or holds a state. It is held as long as the stack stands.
 
     Raises
     ------
+    BusyFileError
+        Another simulator keeps its state there.
     OSError
         It cannot be written, or something else is there.
     """
     path = Path(name).absolute()
+    stack.enter_context(Hold(path))
     with open_own(path, append=True, mode=PRIVATE):
         pass
     if not is_ours(path):
