@@ -58,14 +58,16 @@ class Drive(Operation[None]):
             if driver is not None and driver.key == caller.key:
                 stop_manual_drive(control, self.robot)
             return
+        why = robot.motors_inhibited or ("enable them first" if robot.is_kept_off else "")
+        if why:
+            raise WorldError(f"{shown(self.robot)}: the motors are off: {why}")
         port = robot.port(caller.source)
         if driver is not None and driver.source != caller.source:
             robot.release(driver.source)  # the new driver will release only its own claim
         robot.claim(caller.source)  # at each command: another robot may have got the name meanwhile
         if driver is None or driver.key != caller.key:
             hold(control, self.robot, False, caller)
-        if not robot.motors_on and robot.electrics.may_drive:
-            port.submit(cmd.EnableMotors(True))  # a client that left has switched them off
+        robot.take_over(caller.source)
         control.driven[self.robot] = caller, control.wall() + self.timeout
         port.submit(cmd.SetVelocity(v=self.v, w=self.w, vy=self.vy))
 
@@ -113,11 +115,9 @@ class EnableMotors(Operation[None]):
 
         def enable(robot_name: str, _: None) -> None:
             robot = control.robot(robot_name)
-            if self.on and not robot.electrics.may_drive:
-                raise WorldError(
-                    f"{shown(robot_name)}: the motors cannot be enabled: red button pressed, or battery empty"
-                )
-            robot.port(caller.source).submit(cmd.EnableMotors(self.on))
+            if self.on and robot.motors_inhibited:
+                raise WorldError(f"{shown(robot_name)}: the motors cannot be enabled: {robot.motors_inhibited}")
+            robot.port(caller.source).enable_motors(self.on)
 
         for_each(dict.fromkeys(self.robots), enable, "robots")
 

@@ -122,8 +122,6 @@ class YieldToClients:
             if not is_cycle(sim.tick, self._rate, sim.dt):
                 return
         self._drives, self._is_resting = True, False
-        if not self._robot.motors_on:
-            self._robot.command.enable()  # a client that disconnected has switched them off
         try:
             self._controller.act()
         except CRASHES as error:

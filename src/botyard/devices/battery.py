@@ -82,6 +82,18 @@ class Batteries(DeviceTable):
         self._found: tuple[int, I8] = -1, np.zeros(0, np.int64)
         self._docks: tuple[Scene | None, list[Place]] = None, []
 
+    inhibits = True
+
+    def inhibited(self) -> I8:
+        """Robots whose battery is too low to drive."""
+        rows = self.draining
+        return self.body[rows[self.is_low(rows)]] if len(rows) else rows
+
+    def is_low(self, rows: I8) -> NDArray[np.bool_]:
+        """Whether simulated batteries are too low to drive, (k,) for rows (k,): one that is charging is not."""
+        low: NDArray[np.bool_] = (self.on_dock[rows] == 0) & (self.charge[rows] < self.shutdown[rows])
+        return low
+
     @property
     def draining(self) -> I8:
         """Rows of the batteries that are simulated, (k,) int64."""
@@ -95,7 +107,7 @@ class Batteries(DeviceTable):
         return not len(self.draining)
 
     def act(self, engine: Engine, dt: float) -> None:
-        """Let `dt` s pass for the batteries of all robots; one that is too low to drive switches the motors off."""
+        """Let `dt` s pass for the batteries of all robots, and switch off the motors of those that got too low."""
         rows = self.draining
         if not len(rows):
             return
@@ -103,9 +115,7 @@ class Batteries(DeviceTable):
         share = np.abs(s.vel[bodies]) / np.maximum(s.top_vel[bodies], 1e-9)
         effort = np.where(s.motors[bodies] != 0, np.minimum(share.max(axis=1), 1.0), 0.0)
         self.advance(rows, dt, effort, docked(self._docks_of(engine.scene), s.pose[bodies]))
-        low = bodies[(self.on_dock[rows] == 0) & (self.charge[rows] < self.shutdown[rows]) & (s.motors[bodies] != 0)]
-        if len(low):
-            engine.switch_off(low)
+        engine.inhibit()
 
     def _docks_of(self, scene: Scene) -> list[Place]:
         if self._docks[0] is not scene:
@@ -200,7 +210,7 @@ class Battery(Row[Batteries]):
     @property
     def is_low(self) -> bool:
         """Too low to drive."""
-        return self.drains and not self.on_dock and self.charge < self.spec.shutdown_charge
+        return self.drains and bool(self.table.is_low(np.array([self.number]))[0])
 
     @property
     def charge_state(self) -> ChargeState:

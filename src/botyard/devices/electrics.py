@@ -20,6 +20,7 @@ from botyard.units import clamp
 
 if TYPE_CHECKING:
     from botyard.devices.view import View
+    from botyard.engine.simulation import Engine
 
 DIGITAL_BYTES = 4
 """Bytes of digital inputs in the I/O packet; the first is also in the SIP."""
@@ -29,6 +30,7 @@ ANALOG_MAX = 1023
 """Greatest reading of an analogue input: 10 bits, 5 V (pioneer-protocol §10)."""
 SERVOS = 16
 """Pan-tilt servos whose positions are kept."""
+NO_ROWS: Final[I8] = np.zeros(0, np.int64)
 UNSET = -1
 """Servo position that no client has set yet."""
 T = TypeVar("T")
@@ -62,6 +64,24 @@ class Boards(DeviceTable):
     buttons: I1
     servos: I2
     version: I8
+    inhibits = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_be_pressed = True
+        """Whether an emergency stop button may be pressed: false spares each step a look at all of them."""
+
+    def inhibited(self) -> I8:
+        """Robots whose emergency stop button is pressed."""
+        if not self.may_be_pressed:
+            return NO_ROWS
+        rows: I8 = self.body[(self.estop_pressed != 0) & (self.body != NOBODY)]
+        self.may_be_pressed = len(rows) > 0
+        return rows
+
+    def restored(self, engine: Engine) -> None:
+        """Look at all buttons again."""
+        self.may_be_pressed = True
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
@@ -187,9 +207,16 @@ class Electrics(Row[Boards]):
         return self.battery.charge
 
     @property
-    def may_drive(self) -> bool:
-        """Whether the motors can be enabled: emergency stop released, battery not low."""
-        return not (self.estop_pressed or self.battery.is_low)
+    def inhibited(self) -> str:
+        """Why the motors cannot be enabled; "": they can. The engine holds this rule, see `Engine.inhibit`."""
+        if self.estop_pressed:
+            return "the emergency stop button is pressed"
+        return "the battery is empty" if self.battery.is_low else ""
+
+    def write(self, **values: Any) -> None:
+        """Set columns of this row; see `Row.write`."""
+        super().write(**values)
+        self.table.may_be_pressed = True
 
     def test_battery(self, value: int) -> None:
         """Override the battery's state for tests, see `Battery.pretend`."""

@@ -163,6 +163,7 @@ class Engine:
         self._own_tables = tuple(self.tables)
         self._acts: list[Callable[[Engine, float], None]] = []
         self._plans: list[Callable[[Engine], None]] = []
+        self._interlocks: list[Table] = []
         self.on_table: Callable[[Table], None] | None = None
         """Called with each optional table that is created."""
         self._find_acts()
@@ -381,6 +382,7 @@ class Engine:
     def _find_acts(self) -> None:
         self._acts = [_guarded(t, t.act) for t in self.tables.values() if hasattr(t, "act")]
         self._plans = [_guarded(t, t.plan) for t in self.tables.values() if hasattr(t, "plan")]
+        self._interlocks = [t for t in self.tables.values() if t.inhibits]
 
     def table(self, kind: type[K]) -> K:
         """The table of a kind of device. KeyError when the engine has none."""
@@ -453,8 +455,10 @@ class Engine:
             self.dynamics.change(rows.tolist(), [self._as_drawn(row) for row in rows.tolist()])
         self._advance(PLACE)
 
-    def switch_off(self, rows: I8) -> None:
-        """Disable the motors of bodies, in the act phase: they come to rest, and their targets are cleared."""
+    def _switch_off(self, rows: I8) -> None:
+        """Disable the motors of bodies: they come to rest with their ramps, and their targets are cleared."""
+        if not len(rows):
+            return
         s = self.state
         s.motors[rows] = 0
         s.mode_x[rows] = s.mode_a[rows] = Mode.VELOCITY
@@ -646,6 +650,18 @@ class Engine:
         return bool(self._queue or self._bulk) or self.channels.is_due(self.clock.tick, self.clock.dt)
 
     def _drain(self) -> None:
+        """Apply the commands that are due. Motors that a device inhibits stay off, whatever the commands say."""
+        self._apply_commands()
+        self.inhibit()
+
+    def inhibit(self) -> None:
+        """Switch off the motors that a device inhibits (`Table.inhibited`), for instance a pressed emergency stop button."""
+        for table in self._interlocks:
+            rows = table.inhibited()
+            if len(rows):
+                self._switch_off(rows[self.state.motors[rows] != 0])
+
+    def _apply_commands(self) -> None:
         if self.channels and self.channels.arrive(self.state, self.rows, self.clock.tick, self.clock.dt):
             self._touch()
         if self._bulk:

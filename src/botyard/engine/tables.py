@@ -110,6 +110,8 @@ class Table:
     columns: ClassVar[Mapping[str, Column]]
     optional: ClassVar[bool] = False
     """Whether the table exists only while it has rows: for devices that most worlds do not have."""
+    inhibits: ClassVar[bool] = False
+    """Whether its devices can keep the motors of their bodies off, see `inhibited`."""
     body: I8
 
     def __init__(self) -> None:
@@ -132,6 +134,13 @@ class Table:
     def is_idle(self) -> bool:
         """Whether `act` and `plan`, if the table has them, do nothing in the next steps."""
         return not len(self) or not (hasattr(self, "act") or hasattr(self, "plan"))
+
+    def inhibited(self) -> I8:
+        """Rows in `State` of the bodies whose motors its devices keep off, (k,) int64.
+
+        The engine asks after each step's commands, if the table `inhibits`.
+        """
+        raise NotImplementedError
 
     @property
     def rows(self) -> list[Row[Any]]:

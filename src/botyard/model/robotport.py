@@ -213,8 +213,8 @@ class Electrics(Protocol):
         ...
 
     @property
-    def may_drive(self) -> bool:
-        """Whether the motors can be enabled: emergency stop released, battery not low."""
+    def inhibited(self) -> str:
+        """Why the motors cannot be enabled; "": they can."""
         ...
 
     def test_battery(self, value: int) -> None:

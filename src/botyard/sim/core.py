@@ -58,6 +58,8 @@ class Member(Handle):
         vars(self).update(name=name, spec=spec, start=start)
         self._sim = core
         self._teleports = 0
+        self._keeps_off = False
+        """Whether motors that are off stay off when the robot is taken over, see `BaseRobot.is_kept_off`."""
 
     def _reset(self, source: str) -> None:
         """Queue: return to the start pose, odometry zero, at rest."""

@@ -66,7 +66,10 @@ class Port:
         self.reset_limits()
 
     def release(self) -> None:
-        """The session ends: the robot is at rest, motors off, odometry zero, unless another live source commands it."""
+        """The session ends: the robot is at rest, motors off, odometry zero, unless another live source commands it.
+
+        A robot with a controller goes back to it with the motors on, unless they were switched off by hand.
+        """
         robot = self._robot
         if self._source not in robot._claims:
             return
@@ -74,7 +77,8 @@ class Port:
         for laser in robot.lasers:
             laser.restore()
         if not robot._claims:
-            for command in (cmd.Halt(), cmd.EnableMotors(False), cmd.SetOdometry()):
+            on = robot.name in robot._sim._programs.driving and not robot._keeps_off
+            for command in (cmd.Halt(), cmd.EnableMotors(on), cmd.SetOdometry()):
                 self.submit(command)
             self.reset_limits()
 

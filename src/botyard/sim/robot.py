@@ -138,6 +138,7 @@ class BaseRobot(Member):
 
     def _restored(self, start: Pose, teleports: int, claims: Sequence[str]) -> None:
         """Reset after the world was restored from a saved state; its lasers get the rays of the model."""
+        self._keeps_off = not self._sim._engine.state.motors[self._sim._engine.rows[self.name]]
         vars(self)["start"] = start
         self._teleports = teleports
         self._claims[:] = claims
@@ -287,8 +288,31 @@ class BaseRobot(Member):
         row = snapshot.rows[self.name]
         return bool(own) and not snapshot.state.mask[row] and bool(snapshot.state.carrier[row] == NOBODY)
 
+    @property
+    def motors_inhibited(self) -> str:
+        """Why the motors cannot be enabled ("the emergency stop button is pressed", "the battery is empty"); "": they can."""
+        return self.electrics.inhibited
+
+    @property
+    def is_kept_off(self) -> bool:
+        """Whether the motors are off because they were switched off: they stay off until they are enabled.
+
+        After the end of a client's session they are off, too, but whoever drives the robot next may enable them.
+        """
+        return self._keeps_off and not self.motors_on
+
+    def take_over(self, source: str = API) -> None:
+        """Enable the motors if only the end of a client's session left them off."""
+        if not self.motors_on and not self._keeps_off:
+            self._sim.submit(self.name, cmd.EnableMotors(True), source)
+
     def press_estop(self, pressed: bool = True, source: str = API) -> None:
-        """Press (or release) the emergency stop button: motors are switched off, and must be enabled again after its release."""
+        """Press (or release) the emergency stop button.
+
+        The robot stops as hard as it can. While the button is pressed the motors are off, whoever commands; after its release they stay off
+        until they are enabled (`command.enable`).
+        """
+        self._keeps_off = True
         with acting(source):
             self.electrics.estop_pressed = pressed
         if pressed:

@@ -138,6 +138,7 @@ class Robot(BaseRobot):
                 self.command.stop()
         else:
             employ(self, program_of(controller, options))
+            self.take_over()
 
     def _repr_png_(self) -> bytes:
         """The picture that notebooks show: the robot with its sensors, and what is around it."""

@@ -69,12 +69,11 @@ def _moved(session: Conversation) -> RobotPort:
 
 def _enable(session: Conversation, packet: Packet) -> None:
     on = packet.integer() != 0
-    if on and not session.port.electrics.may_drive:
-        why = "the E-stop button is pressed" if session.port.electrics.estop_pressed else "the battery is empty"
+    why = session.port.electrics.inhibited
+    if on and why:
         session.log(Level.WARNING, f"the motors stay off: {why}")
-        return
-    session.motors_on = on
-    session.port.enable_motors(session.motors_on)
+    session.motors_on = on and not why
+    session.port.enable_motors(on)
 
 
 def _vel(session: Conversation, packet: Packet) -> None:

@@ -495,4 +495,7 @@ class Driver:
 
     def enable(self, on: bool) -> None:
         """Switch the motors."""
-        self._port.enable_motors(on and self._port.electrics.may_drive)
+        why = self._port.electrics.inhibited
+        if on and why:
+            self._log(f"the motors stay off: {why}")
+        self._port.enable_motors(on)
