@@ -28,6 +28,7 @@ from botyard.model.robot import RobotSpec
 from botyard.model.robotport import Timing
 from botyard.model.scene import Scene
 from botyard.sim.journal import Change, Drive, Entry, Journal, Submit, SubmitVelocities, WriteDevice
+from botyard.sim.programs import Programs
 
 _TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
 _COUNTED = (*_TELEPORTS, cmd.Hold)
@@ -124,6 +125,7 @@ class Core(Handle):
         """Beams of lasers that clients have configured, by robot and index."""
         self._parameters: dict[str, dict[str, list[float]]] = {}
         """What robots have instead of their models' parameters, by their names."""
+        self._programs = Programs()
         self._is_ours: Callable[[], bool] | None = None
         """Whether the calling thread may change the world, see `belong_to`."""
         self._journal = Journal()

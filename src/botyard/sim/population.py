@@ -36,7 +36,7 @@ from botyard.sim.freespace import AROUND_M, checked_clearance
 from botyard.sim.journal import AddBox, AddRobots, RemoveBox, RemoveRobots, ReplaceScene, Unserve
 from botyard.sim.placement import FreePlaces, on_trial
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_RANGE, MAX_WALL_REACH_M, Probe
-from botyard.sim.programs import Controlling, Programs
+from botyard.sim.programs import Controlling
 from botyard.sim.robot import R, Robots
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ class Population(Bodies, ABC, Generic[R]):
     def __init__(self, *args: Any, warn: Warn | None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._robots = Robots[R]()
-        self._programs = Programs()
         self._unserved: set[str] = set()
         self._probe = Probe(self)
         self.warn_by(warn)
