@@ -120,6 +120,18 @@ def test_the_watchdog_of_an_object_barks_once() -> None:
     assert pace.is_due(102.0), "the answer to a command does not wait for the slow rate"
 
 
+def test_the_watchdog_counts_simulated_time_while_a_client_steps_the_world() -> None:
+    pace = Pace()
+    pace.command(100.0, 7.0)
+    assert not pace.expired(1000.0, 7.5), "its loop is slow"
+    assert pace.expired(1000.0, 7.501)
+    pace.command(1000.0, 8.0)
+    assert not pace.expired(1000.1, 8.4)
+    assert pace.expired(1000.6), "time passes by itself again"
+    pace.command(1001.0, 9.0)
+    assert pace.expired(1001.0, 0.0), "time has begun anew"
+
+
 def test_a_pause_is_not_made_up_for() -> None:
     pace = Pace(50.0, 1000.0)
     assert pace.is_due(0.0)

@@ -382,6 +382,8 @@ def test_joints_below_joints(tmp_path: Path) -> None:
     try:
         arm, last = run.get("a"), run.client._handles["/ambf/env/c"]
         assert arm.get_joint_names() == ["one", "two"]
+        wait(lambda: last.get_mass() == 1.0)
+        assert last.get_inertia().z == pytest.approx((0.2**2 + 0.1**2) / 12.0)
         wait(lambda: arm.get_children_names() == ["b", "c"])
         arm.set_joint_pos("one", math.pi / 2)
         arm.set_joint_pos("two", 0.5)

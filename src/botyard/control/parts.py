@@ -163,6 +163,11 @@ class Stepper(Protocol):
         """Whether requested steps are still being made."""
         ...
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a client holds time."""
+        ...
+
     def step(self, client: Hashable, count: int) -> None:
         """Make `count` steps for a client, which holds time from now on."""
         ...

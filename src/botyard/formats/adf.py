@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from botyard.elementary import atan2, cos, hypot, sin, total
 from botyard.errors import FormatError, ModelError, WorldError, WorldFileError
@@ -17,7 +17,7 @@ from botyard.formats.budget import Meter
 from botyard.formats.jsonfile import brief
 from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Outline, Pose, compose, transform_point
-from botyard.model.dynamics import DynamicsSpec, Gains, PoseController
+from botyard.model.dynamics import DynamicsSpec, Gains, PoseController, area_moments
 from botyard.model.objects import (
     HIGH,
     LOW,
@@ -178,6 +178,14 @@ class _Table:
         return [k for k in self._data if k not in self._seen and not _is_appearance(k)]
 
 
+class _Mass(NamedTuple):
+    """Mass of a body, kg, its moments of inertia as the file gives them, and that about the vertical, kg·m²."""
+
+    mass: float = 0.0
+    about: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    moment: float = 0.0
+
+
 class _Reader:
     def __init__(self, source: Source, options: Options, others: dict[str, str]) -> None:
         self._source = source
@@ -195,7 +203,7 @@ class _Reader:
         self._taken: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._carried: set[str] = set()
-        self._masses: dict[str, tuple[float, tuple[float, float, float]]] = {}
+        self._masses: dict[str, _Mass] = {}
 
     def fail(self, where: str, reason: str) -> FormatError:
         return self._yaml.fail(where, reason)
@@ -328,7 +336,8 @@ class _Reader:
             if inertia is None
             else (inertia.number("ix", 0.0), inertia.number("iy", 0.0), inertia.number("iz", 0.0))
         )
-        self._masses[key] = (mass, about)
+        moment = 0.0 if dynamics is None else dynamics.inertia or mass * area_moments(parts).second
+        self._masses[name] = _Mass(mass, about, moment)
         self._rest(table)
         return box, offer
 
@@ -447,7 +456,6 @@ class _Reader:
         kind = table.text("type", "revolute").strip().lower()
         name = table.text("name", key.split(" ", 1)[-1])
         parent, child = self._of(table, "parent"), self._of(table, "child")
-        child_key = table.text("child")
         slides = kind in ("prismatic", "linear", "slider")
         if kind in (
             "spherical",
@@ -487,7 +495,7 @@ class _Reader:
                 "an axis that points down: its angles are taken clockwise as they come, and turn counter-clockwise here",
             )
         limits, gains, rates = table.table("joint limits"), table.table("controller"), table.number("damping", 0.0, 0.0)
-        mass, about = self._masses.get(child_key, (0.0, (0.0, 0.0, 0.0)))
+        mass, about, moment = self._masses.get(child, _Mass())
         inertia = total(abs(a) / size * i for a, i in zip(axis, about, strict=True))
         fixed = kind == "fixed"
         low = high = 0.0
@@ -511,6 +519,8 @@ class _Reader:
             inertia=max(mass if slides else inertia, MIN_INERTIA),
             damping=rates,
             gains=None if gains is None else Gains(gains.number("P", DEFAULT_GAIN, 0.0), gains.number("D", 0.0, 0.0)),
+            mass=mass,
+            moment=moment,
         )
 
     # -- sensors, cameras, lights, vehicles, actuators

@@ -69,6 +69,8 @@ class JointSpec:
         Viscous damping, N·m·s or N·s/m.
     gains : Gains or None
         Of the position controller, whose output is an effort; None: its output is a velocity.
+    mass, moment : float
+        Of the child, kg, and kg·m² about the vertical; 0: it is kinematic. Only clients are told.
     """
 
     name: str
@@ -84,6 +86,8 @@ class JointSpec:
     inertia: float = 0.01
     damping: float = 0.0
     gains: Gains | None = None
+    mass: float = 0.0
+    moment: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,15 +148,40 @@ class Client:
         due = time.monotonic()
         while not self._stop.is_set():
             now = time.monotonic()
-            for handle in tuple(self._handles.values()):
-                if handle.is_active():
-                    try:
-                        handle.send()  # before `expire`, so that each command is sent at least once, however late this thread runs
-                    except PeerError:  # the connection is lost; the next call of the user raises the error
-                        return
-                    handle.expire(now)
+            try:
+                self._repeat_all(now)
+            except PeerError:  # the connection is lost; the next call of the user raises the error
+                return
             due = max(due + 1.0 / rate, now)
             time.sleep(max(0.0, due - time.monotonic()))
+
+    def _repeat_all(self, now: float) -> None:
+        for handle in tuple(self._handles.values()):
+            if handle.is_active():
+                # before `expire`, so that each command is sent at least once, however late this thread runs
+                handle.repeat()
+                # while the client steps the world `update` looks, so that commands end with the same step in each run
+                if self.stepped_time is None:
+                    handle.expire(now)
+
+    @property
+    def stepped_time(self) -> float | None:
+        """Simulated time, s, while this client steps the world; None: time passes by itself."""
+        world = self._world
+        return world.get_sim_time() if world is not None and world.is_throttled else None
+
+    def expire(self) -> None:
+        """End commands whose watchdog has expired, before the world is stepped.
+
+        Raises
+        ------
+        PeerError
+            The connection is lost.
+        """
+        now = time.monotonic()
+        for handle in tuple(self._handles.values()):
+            if handle.expire(now) and handle.is_active():
+                handle.repeat()
 
     def send(self, topic: LinkTopic, message: Any) -> None:
         """Send a message.

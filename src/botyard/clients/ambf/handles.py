@@ -16,13 +16,24 @@ from botyard.protocols.ambf.link import LinkTopic
 from botyard.protocols.ambf.messages import FORCE, POSITION, VELOCITY
 
 WRENCH_TIMEOUT_S: Final = 0.1
-"""Client-side watchdog: a wrench ends this long after the last call, s."""
+"""Client-side watchdog: a wrench ends this long after the last call, s of wall time; of simulated time while the client steps the world."""
+TIME_TOLERANCE_S: Final = 1e-4
+"""Simulated times of states have 24 bits: this much of them does not count, s."""
 
 
 class Sender(Protocol):
     """What handles use of their client."""
 
     generation: str
+
+    @property
+    def stepped_time(self) -> float | None:
+        """Simulated time, s, while this client steps the world; None: time passes by itself."""
+        ...
+
+    def expire(self) -> None:
+        """Check the watchdog of all objects."""
+        ...
 
     def blank(self, type_name: str) -> Any:
         """Return an empty message of a type."""
@@ -67,7 +78,8 @@ class Handle:
         self._cmd: Any = client.blank(f"ambf_msgs/{kind}Cmd") if command is not None else None
         self._active = False
         self._heard = 0
-        self._last_call: float | None = None
+        self._last_call: tuple[float, float | None] | None = None
+        """Wall time, and simulated time while the client steps the world."""
 
     # -- read
 
@@ -130,19 +142,41 @@ class Handle:
         return self._active
 
     def _note_call(self) -> None:
-        self._last_call = time.monotonic()
+        self._last_call = time.monotonic(), self._client.stepped_time
 
-    def expire(self, now: float) -> None:
-        """Client-side watchdog: clear the command if `WRENCH_TIMEOUT_S` has passed since the last call."""
-        if self._last_call is not None and now - self._last_call > WRENCH_TIMEOUT_S:
-            self._last_call = None
-            self._clear()
+    def expire(self, now: float) -> bool:
+        """Client-side watchdog: clear the command if `WRENCH_TIMEOUT_S` has passed since the last call; whether it has.
+
+        While the client steps the world that is simulated time, so that a loop may take as long as it likes.
+        """
+        if self._last_call is None:
+            return False
+        wall, stepped = self._last_call
+        time_now = self._client.stepped_time
+        if time_now is None:
+            passed = now - wall
+        elif stepped is None:  # the client has taken hold of time since
+            self._last_call = wall, time_now
+            return False
+        else:
+            passed = time_now - stepped
+        if 0.0 <= passed <= WRENCH_TIMEOUT_S + TIME_TOLERANCE_S:
+            return False
+        self._last_call = None
+        self._clear()
+        return True
 
     def _clear(self) -> None:
         """Clear the parts of the command that end with the watchdog."""
 
     def send(self) -> None:
-        """Send the command now."""
+        """Send the command now. Like a call that sets it, that starts the watchdog anew."""
+        if self._last_call is not None:
+            self._note_call()
+        self.repeat()
+
+    def repeat(self) -> None:
+        """Send the command again, as the client's thread does."""
         if self.command_topic is not None:
             self._client.send(self.command_topic, self._cmd)
 
@@ -538,6 +572,8 @@ class World(Handle):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._done = threading.Event()
+        self.is_throttled = False
+        """Time passes by `update` alone."""
 
     def enable_throttling(self, check: bool) -> None:
         """Lockstep: hold time, and step it with `update`; or let it run free. Takes effect with the next `update`."""
@@ -550,7 +586,9 @@ class World(Handle):
         self._cmd.n_skip_steps = int(num)
 
     def update(self) -> None:
-        """Toggle the step clock: the simulator makes the set number of steps."""
+        """Toggle the step clock: the simulator makes the set number of steps. Commands whose watchdog has expired end before."""
+        self.is_throttled = bool(self._cmd.enable_step_throttling)
+        self._client.expire()
         self._cmd.step_clock = not self._cmd.step_clock
         self.send()
 

@@ -1,6 +1,7 @@
 """`Ambf`: offers the world and all objects to transports, keeps the list of objects up to date, and lets a client step the world.
 
-Rates and watchdogs use wall time, as in the original; commands take effect at the beginning of the next step.
+Rates and watchdogs use wall time, as in the original; while a client steps the world, watchdogs of commands use simulated time. Commands
+take effect at the beginning of the next step.
 """
 
 from __future__ import annotations
@@ -166,6 +167,11 @@ class Ambf(Surroundings):
         self.control.release_stepper(self._world)
         for transport in tuple(self._transports):
             self.remove(transport)
+
+    @property
+    def stepped_time(self) -> float | None:
+        """See `Surroundings`."""
+        return self.sim.time if self.lockstep.is_held else None
 
     # -- transports and objects
 
@@ -404,6 +410,8 @@ class Ambf(Surroundings):
     def _publish_all(self) -> None:
         """Publish all states after steps that a client has requested: it waits for them."""
         now, stamp = self.now(), stamp_now()
+        for thing in self._objects.values():
+            thing.channel.states.run(thing.check, now)
         # the world comes last: a client takes its state as the end of the step, after all others
         for thing in (*(t for t in self._objects.values() if t is not self._world), self._world):
             channel = thing.channel

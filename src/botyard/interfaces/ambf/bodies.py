@@ -388,6 +388,10 @@ class CarriedBody(Body):
         """Pose from its parent and the joint."""
         return compose(self.ambf.pose_of(self._joint.spec.parent), self._joint.pose)
 
+    def quantities(self) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
+        """See `Body`."""
+        return self.pose(), ZERO, ZERO, self._joint.spec.mass, self._joint.spec.moment
+
 
 class MapBody(Body):
     """The map's walls, as one fixed body."""

@@ -95,7 +95,7 @@ class AmbfObject:
         if denied:
             self.complain(f"commands are not obeyed: {denied}")
             return
-        self.channel.pace.command(self.ambf.now())
+        self.channel.pace.command(self.ambf.now(), self.ambf.sim.time)
         with acting(SOURCE):
             self.take(message)
 
@@ -122,11 +122,14 @@ class AmbfObject:
 
     def tick(self, now: float, stamp: Stamp) -> None:
         """Check the command watchdog, and publish the state if it is due."""
-        pace = self.channel.pace
-        if pace.expired(now):
-            self.cease()
-        if pace.is_due(now):
+        self.check(now)
+        if self.channel.pace.is_due(now):
             self.channel.publish(self.ambf.types, stamp)
+
+    def check(self, now: float) -> None:
+        """Check the command watchdog."""
+        if self.channel.pace.expired(now, self.ambf.stepped_time):
+            self.cease()
 
     # -- headers of states that are filled into templates; those of ROS 1 begin with ``seq``
 

@@ -64,6 +64,11 @@ class Surroundings:
         return wall.monotonic() - self._begin
 
     @property
+    def stepped_time(self) -> float | None:
+        """Simulated time, s, while a client steps the world; None: time passes by itself."""
+        raise NotImplementedError
+
+    @property
     def numbers(self) -> tuple[list[list[float]], list[list[float]], Mapping[str, int]]:
         """Poses and velocities of all bodies as lists, and the row of each body; converted once for each snapshot."""
         snapshot = self.sim.snapshot

@@ -102,12 +102,13 @@ class Pace:
     low, high : float
         Rates, Hz.
     watchdog : float
-        It is idle again after this time without a command, s.
+        It is idle again after this time without a command, s: of the caller's clock, or of simulated time where a client steps the world.
     """
 
     def __init__(self, low: float = LOW, high: float = HIGH, watchdog: float = WATCHDOG) -> None:
         self._low, self._high, self._watchdog = low, high, watchdog
         self._last: float | None = None
+        self._simulated = 0.0
         self._due = 0.0
 
     @property
@@ -115,11 +116,11 @@ class Pace:
         """Whether commands have arrived within the watchdog's time."""
         return self._last is not None
 
-    def command(self, now: float) -> None:
-        """Record a command."""
+    def command(self, now: float, simulated: float = 0.0) -> None:
+        """Record a command, and the simulated time at which it came, s."""
         if self._last is None:
             self._due = now
-        self._last = now
+        self._last, self._simulated = now, simulated
 
     def postpone(self, now: float) -> None:
         """Record a state that was sent out of turn, for a step that a client requested: the next one is due a period later."""
@@ -129,9 +130,20 @@ class Pace:
     def _period(self) -> float:
         return 1.0 / (self._high if self._last is not None else self._low)
 
-    def expired(self, now: float) -> bool:
-        """True once, when the watchdog expires: the caller resets the commands."""
-        if self._last is None or now - self._last <= self._watchdog:
+    def expired(self, now: float, simulated: float | None = None) -> bool:
+        """True once, when the watchdog expires: the caller resets the commands.
+
+        Parameters
+        ----------
+        now : float
+            The caller's clock, s.
+        simulated : float, optional
+            Simulated time, s, which counts instead while a client steps the world: its loop may take as long as it likes.
+        """
+        if self._last is None:
+            return False
+        silent = now - self._last if simulated is None else simulated - self._simulated
+        if 0.0 <= silent <= self._watchdog:
             return False
         self._last = None
         return True

@@ -1,0 +1,109 @@
+"""AMBF's client without a simulator: commands, and when they end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from botyard.clients.ambf import Client
+from botyard.protocols.ambf.link import Frame, FrameReader, Kind
+from botyard.protocols.ambf.messages import definitions
+from botyard.protocols.ros_messages.types import Types
+
+TYPES = Types(more=definitions("2.0"))
+TOPICS = [
+    [1, "/ambf/env/box/State", "ambf_msgs/RigidBodyState", "state"],
+    [2, "/ambf/env/box/Command", "ambf_msgs/RigidBodyCmd", "command"],
+    [3, "/ambf/env/World/State", "ambf_msgs/WorldState", "state"],
+    [4, "/ambf/env/World/Command", "ambf_msgs/WorldCmd", "command"],
+]
+
+
+class Bench:
+    """A client whose clock stands still, and a world that makes what it is asked for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.sim_time = 50.0, 0.0
+        self.client = Client()
+        self._sent: list[bytes] = []
+        monkeypatch.setattr("time.monotonic", lambda: self.now)
+        monkeypatch.setattr(self.client, "_write", self._sent.append)
+        data = json.dumps({"generation": "2.0", "topics": TOPICS}).encode()
+        self.client._received(Frame(Kind.TOPICS, 0, data))
+        self.client.refresh()
+        self.box: Any = self.client.get_obj_handle("box")
+        self.world = self.client.get_world_handle()
+        self._sent.clear()
+
+    def sent(self) -> Iterator[tuple[str, Any]]:
+        """What was sent since the last call."""
+        names = {number: (name, kind) for number, name, kind, _ in TOPICS}
+        for found in FrameReader().receive(b"".join(self._sent)):
+            name, kind = names[found.number]
+            yield name.split("/")[3], TYPES.decode_ros1(found.data, kind)
+        self._sent.clear()
+
+    def pass_by(self, wall: float, simulated: float) -> None:
+        self.now += wall
+        self.sim_time += simulated
+        state = TYPES["ambf_msgs/WorldState"](**{**vars_of("ambf_msgs/WorldState"), "sim_time": self.sim_time})
+        self.client._received(Frame(Kind.MESSAGE, 3, TYPES.encode_ros1(state, "ambf_msgs/WorldState")))
+
+
+def vars_of(kind: str) -> dict[str, Any]:
+    blank = TYPES.blank(kind)
+    return (
+        {name: getattr(blank, name) for name in blank.__slots__} if hasattr(blank, "__slots__") else dict(vars(blank))
+    )
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(monkeypatch)
+
+
+def test_a_force_that_is_sent_again_lasts_through_a_slow_stepped_loop(bench: Bench) -> None:
+    bench.box.set_force(1.0, 0.0, 0.0)
+    bench.world.enable_throttling(True)
+    for _ in range(100):
+        bench.box.send()
+        bench.world.update()
+        sent = list(bench.sent())
+        assert [name for name, _ in sent] == ["box", "World"]
+        assert sent[0][1].wrench.force.x == 1.0
+        bench.pass_by(1.0, 0.02)
+        bench.client._repeat_all(bench.now)
+        list(bench.sent())
+
+
+def test_the_watchdog_of_a_stepped_loop_counts_simulated_time(bench: Bench) -> None:
+    """The force of one call ends with the same step, however long the loop takes, and before that step."""
+    for wall in (0.0, 0.3):
+        bench.box.set_force(1.0, 0.0, 0.0)
+        bench.world.enable_throttling(True)
+        ended = []
+        for k in range(10):
+            bench.world.update()
+            ended += [(k, name, m) for name, m in bench.sent() if name == "box"]
+            bench.pass_by(wall, 0.02)
+        ((k, _, message),) = ended
+        assert (k, message.wrench.force.x) == (6, 0.0), "0.12 s after the call"
+        bench.world.enable_throttling(False)
+        bench.world.update()
+        list(bench.sent())
+
+
+def test_where_time_passes_by_itself_the_watchdog_counts_wall_time(bench: Bench) -> None:
+    bench.box.set_force(1.0, 0.0, 0.0)
+    bench.pass_by(0.09, 5.0)
+    assert not bench.box.expire(bench.now)
+    bench.box.send()
+    bench.pass_by(0.09, 5.0)
+    assert not bench.box.expire(bench.now), "`send` renews it"
+    bench.pass_by(0.02, 0.0)
+    assert bench.box.expire(bench.now)
+    bench.box.send()
+    assert [m.wrench.force.x for _, m in bench.sent()] == [1.0, 0.0]
