@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import botyard
 from botyard.names import shown
 from botyard.native.packages import digest_of
 from botyard.version import __version__
@@ -19,7 +18,7 @@ PACKAGES: Final = ("devices", "engine", "model", "navigation", "sim")
 @cache
 def build() -> str:
     """A hash of the sources that a step of the world depends on, 16 hexadecimal digits; empty if they are not there to be read."""
-    root = Path(botyard.__file__).parent
+    root = Path(__file__).resolve().parents[1]
     files = [*root.glob("*.py"), *(file for package in PACKAGES for file in (root / package).rglob("*.py"))]
     try:
         return digest_of(sorted(files))
