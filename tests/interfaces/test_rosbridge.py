@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from typing import Any
 
@@ -15,7 +16,8 @@ from botyard.interfaces.ros.graph import RosGraph
 from botyard.interfaces.ros.rosbridge import Rosbridge
 from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.types import types
-from botyard.protocols.rosbridge.session import RosbridgeSession
+from botyard.protocols.rosbridge.outbox import MAX_REQUEST_SIZE
+from botyard.protocols.rosbridge.session import MAX_KEPT, RosbridgeSession
 
 cbor2 = pytest.importorskip("cbor2")
 
@@ -514,3 +516,121 @@ def test_names_and_transforms_of_stage_ros() -> None:
     sim.add_robot("p3dx", "carol", pose=(4.0, 0.0, 0.0))
     (answer,) = [m for m in told("call_service", service="/rosapi/topics") if m["op"] == "service_response"]
     assert {"/robot_0/odom", "/robot_1/odom"} <= set(answer["values"]["topics"]), "a number that is free again"
+
+
+def lists_alive() -> int:
+    """How many lists there are."""
+    gc.collect()
+    return sum(type(thing) is list for thing in gc.get_objects())
+
+
+@pytest.mark.parametrize("kind", ["service", "action"])
+def test_arguments_are_not_kept_until_the_answer(world: World, kind: str) -> None:
+    """A provider reads the requests and never answers: nothing of them is left but who waits."""
+    provider, caller = world.client(), world.client()
+    provider.op(f"advertise_{kind}", **{kind: "/mine"}, type="std_srvs/srv/SetBool")
+    before = lists_alive()
+    for number in range(50):
+        args = {"x": [[] for _ in range(1000)]}
+        if kind == "service":
+            caller.op("call_service", service="/mine", id=str(number), args=args)
+        else:
+            caller.op("send_action_goal", action="/mine", action_type="std_srvs/srv/SetBool", id=str(number), args=args)
+        assert len(provider.out()) == 1
+    del args
+    assert lists_alive() < before + 1000
+    assert not caller.session.is_closed and caller.out() == []
+
+
+@pytest.mark.parametrize("kind", ["service", "action"])
+def test_callers_do_not_cut_a_provider_off(world: World, kind: str) -> None:
+    """More calls come than it has read: those of one address fail, and others' and its own answers go on."""
+    provider, flood = world.client(), [world.client() for _ in range(3)]
+    for one in flood:
+        one.session.source = "10.0.0.1"
+    honest = world.client()
+    honest.session.source = "10.0.0.2"
+    provider.op(f"advertise_{kind}", **{kind: "/mine"}, type="std_srvs/srv/SetBool")
+
+    def call(one: Client, ident: str, size: int) -> None:
+        args = {"data": True, "x": "y" * size}
+        if kind == "service":
+            one.op("call_service", service="/mine", id=ident, args=args)
+        else:
+            one.op("send_action_goal", action="/mine", action_type="std_srvs/srv/SetBool", id=ident, args=args)
+
+    for number in range(90):
+        for one in flood:
+            call(one, str(number), 200_000)
+    call(honest, "mine", 1000)
+    assert not provider.session.is_closed
+    told = [m for one in flood for m in one.out()]
+    assert told and not any(m["result"] for m in told)
+    asked = provider.out()
+    assert len(asked) == 270 - len(told) + 1
+    assert sum(len(str(m["args"])) for m in asked) <= MAX_REQUEST_SIZE
+    if kind == "service":
+        provider.op("service_response", id=asked[-1]["id"], service="/mine", values={}, result=True)
+    else:
+        provider.op("action_result", id=asked[-1]["id"], action="/mine", values={}, status=4, result=True)
+    (done,) = honest.out()
+    assert done["id"] == "mine" and done["result"]
+
+
+def test_a_goal_is_cancelled_once(world: World) -> None:
+    """Whoever cancels again and again tells its server nothing new, which it would have to read."""
+    provider, caller = world.client(), world.client()
+    provider.op("advertise_action", action="/mine", type="std_srvs/srv/SetBool")
+    caller.op("send_action_goal", action="/mine", action_type="std_srvs/srv/SetBool", id="g", args={})
+    for _ in range(5000):
+        caller.op("cancel_action_goal", action="/mine", id="g")
+    assert not provider.session.is_closed
+    assert [m["op"] for m in provider.out()] == ["send_action_goal", "cancel_action_goal"]
+
+
+def test_large_answers_of_others_do_not_cut_a_caller_off(world: World) -> None:
+    """They fail when too many of them lie unread."""
+    provider, caller = world.client(), world.client()
+    provider.op("advertise_service", service="/mine", type="std_srvs/srv/SetBool")
+    for number in range(60):
+        caller.op("call_service", service="/mine", id=str(number))
+    for asked in provider.out():
+        provider.op("service_response", id=asked["id"], service="/mine", values={"x": "y" * 900_000}, result=True)
+    assert not caller.session.is_closed
+    results = [m["result"] for m in caller.out()]
+    assert len(results) == 60 and True in results and False in results
+
+
+def test_what_a_client_makes_us_keep_is_counted_in_bytes(world: World) -> None:
+    """Subscriptions, fragments, offers and goals share one account, which is empty when the client has gone."""
+    one = world.client()
+    account = one.session._account
+    refused = 0
+    for topic in range(200):
+        for ident in range(90):
+            one.op("subscribe", topic=f"/{topic}", type="std_msgs/String", id=f"{ident:>250}")
+            refused += "no room" in one.log[-1] if one.log else 0
+        one.log.clear()
+    assert refused and account.used <= MAX_KEPT
+    for topic in range(200):
+        if resolved := world.bridge.channels.get(f"/{topic}"):
+            one.op("unsubscribe", topic=resolved.name)
+    assert account.used == 0
+    one.op("advertise_service", service="/a", type="std_srvs/srv/SetBool")
+    one.op("advertise_action", action="/b", type="std_srvs/srv/SetBool")
+    one.op("advertise", topic="/c", type="std_msgs/String")
+    one.op("advertise", topic="/c", type="std_msgs/String")
+    one.op("call_service", service="/a", id="1")
+    one.op("send_action_goal", action="/b", action_type="std_srvs/srv/SetBool", id="2")
+    one.op("fragment", id="3", num=0, total=5, data="x")
+    assert account.used > 6 * 512
+    for number in (1, 2):
+        one.op("fragment", id="3", num=number, total=5, data="x" * 500)
+    one.op("unadvertise", topic="/c")
+    one.op("unadvertise_service", service="/a")
+    one.op("unadvertise_action", action="/b")
+    one.session.handle_timer(1000.0)
+    assert account.used == 0
+    one.op("advertise_service", service="/a", type="std_srvs/srv/SetBool")
+    one.session.close()
+    assert account.used == 0 and world.bridge._shares.used == 0

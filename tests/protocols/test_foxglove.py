@@ -322,3 +322,59 @@ def test_clients_that_go_leave_nothing(world: World) -> None:
     client.receive_data(b"{}", 0.0)
     assert client.data_to_send() == b"" and not world.server._clients
     assert not any(one.readers for one in world.server._by_id.values())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"op": "advertise", "channels": [{"id": 1, "topic": "x" * 10**6, "encoding": "json", "schemaName": "x"}]},
+        {"op": "advertise", "channels": [{"id": 1, "topic": "x", "encoding": "json", "schemaName": "x" * 10**6}]},
+        {"op": "subscribeParameterUpdates", "parameterNames": ["x" * 10**6]},
+        {"op": "getParameters", "parameterNames": [], "id": "x" * 10**6},
+    ],
+    ids=["topic", "schema", "parameter", "id"],
+)
+def test_long_names_are_refused(world: World, fields: dict[str, Any]) -> None:
+    """They would be kept, or said again."""
+    client = world.client()
+    taken(client)
+    (told,) = said(client, fields.pop("op"), **fields)
+    assert told["op"] == "status" and len(told["message"]) < 1000
+    assert client._account.used == 0 and not client._advertised and not client._followed
+
+
+def test_what_a_client_makes_us_keep_is_counted_in_bytes(world: World) -> None:
+    """All of it is one account, which is empty when nothing is left."""
+    client = world.client()
+    odom = channel_of(taken(client), "/ann/odom")
+    account = client._account
+    said(client, "subscribe", subscriptions=[{"id": 1, "channelId": odom}])
+    said(client, "advertise", channels=[{"id": 7, "topic": "/x", "encoding": "json", "schemaName": "x"}])
+    said(client, "subscribeParameterUpdates", parameterNames=["a", "b"])
+    said(client, "subscribeParameterUpdates", parameterNames=["b"])
+    assert account.used == 512 + 512 + 7 + 2 * 513
+    said(client, "unsubscribe", subscriptionIds=[1])
+    said(client, "unadvertise", channelIds=[7])
+    said(client, "unsubscribeParameterUpdates", parameterNames=["a"])
+    assert account.used == 513
+    said(client, "subscribeParameterUpdates", parameterNames=[])
+    assert account.used == 0 and client._followed is None
+    said(client, "unsubscribeParameterUpdates", parameterNames=["zzz"])
+    assert account.used > 0 and client._followed
+    client.close()
+    assert account.used == 0 and world.server._shares.used == 0
+
+
+def test_one_address_leaves_room_for_the_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many clients of one address have no more together than a share."""
+    monkeypatch.setattr(world.server._shares, "_each", 3 * 600)
+
+    def following(source: str) -> str:
+        caller = Caller("foxglove", Level.CHANGE, "Foxglove")
+        client = world.server.session(Door(world.parts.control, caller, {}, source=source))
+        taken(client)
+        return str(said(client, "subscribeParameterUpdates", parameterNames=["a"]))
+
+    assert [following("10.0.0.1") for _ in range(3)] == ["[]"] * 3
+    assert "there is no room" in following("10.0.0.1")
+    assert following("10.0.0.2") == "[]"

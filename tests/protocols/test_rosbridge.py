@@ -54,7 +54,9 @@ class Desk:
     def publish(self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int) -> None:
         self.said.append(("publish", topic, values))
 
-    def call(self, service: str, values: Any, size: int, answer: Answer) -> Callable[[], None]:
+    def call(
+        self, client: RosbridgeSession, service: str, values: Any, size: int, answer: Answer
+    ) -> Callable[[], None]:
         if service == "/echo":
             answer(True, {"got": values})
         elif service == "/later":

@@ -139,6 +139,8 @@ class Door:
         is then called soon.
     warn : callable
         Logs a warning, at a limited rate, so that no client can flood the log.
+    source : str
+        The client's address: on its account is what the client makes us keep.
     """
 
     control: Control
@@ -146,6 +148,7 @@ class Door:
     options: Mapping[str, Any]
     wake: Callable[[], None] = _nothing
     warn: Callable[[str], None] = log.warning
+    source: str = ""
 
     @property
     def sim(self) -> Simulation:

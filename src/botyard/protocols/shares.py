@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+ENTRY_BYTES: Final = 512
+"""What an entry takes beside its texts, bytes: objects of Python and their places in tables."""
 SHARES: Final = 4
 """One address may take the whole divided by this."""
 
@@ -64,4 +66,49 @@ class Shares:
             del self._used_by[whose]
 
 
-__all__ = ["SHARES", "Shares"]
+class Account:
+    """What one client makes us keep, also on the account of its address.
+
+    Parameters
+    ----------
+    shares : Shares
+        Of all clients.
+    whose : str
+        The client's address.
+    limit : int
+        Bytes of this client.
+    """
+
+    __slots__ = ("_limit", "_shares", "_whose", "used")
+
+    def __init__(self, shares: Shares, whose: str, limit: int) -> None:
+        self._shares, self._whose, self._limit = shares, whose, limit
+        self.used = 0
+
+    def take(self, size: int) -> bool:
+        """Take room, if there is some."""
+        if self.used + size > self._limit or not self._shares.take(self._whose, size):
+            return False
+        self.used += size
+        return True
+
+    def give_back(self, size: int) -> None:
+        """Give room back."""
+        size = min(size, self.used)
+        if size:
+            self.used -= size
+            self._shares.give_back(self._whose, size)
+
+    def close(self) -> None:
+        """Give all of it back: the client has gone."""
+        self.give_back(self.used)
+
+
+def cost(*texts: object) -> int:
+    """Bytes that an entry with these texts takes in memory, about; what is no text counts as part of the entry."""
+    return ENTRY_BYTES + sum(
+        len(text) if text.isascii() else 4 * len(text) for text in texts if isinstance(text, (str, bytes))
+    )
+
+
+__all__ = ["ENTRY_BYTES", "SHARES", "Account", "Shares", "cost"]

@@ -142,7 +142,8 @@ class Pump(ABC):
     def made(self, peer: str, key: object, wake: Callable[[], None] = lambda: None) -> Any:
         """A session, or what answers all."""
         assert self.interface.session is not None
-        door = Door(self.control, caller_of(self.interface, peer, key), self._options, wake, self.warn)
+        source = str(getattr(key, "source", peer))
+        door = Door(self.control, caller_of(self.interface, peer, key), self._options, wake, self.warn, source)
         return self.interface.session(door)
 
     def answerer(self, kind: str) -> Any:

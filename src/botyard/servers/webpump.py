@@ -229,6 +229,7 @@ class _Socket:
         """Wait until there is time for its work."""
         while wait := self._caller.budget.wait(self._loop.time()):
             await asyncio.sleep(wait)
+            self._busy_since = self._loop.time()  # it waits for us
 
     def _do(self, act: Callable[..., object], *args: object) -> None:
         """Let the session do something, at its own cost, and see what there is to send."""

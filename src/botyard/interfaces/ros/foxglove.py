@@ -25,12 +25,13 @@ from botyard.interfaces.ros.graph import RosGraph
 from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.names import shown
 from botyard.protocols.foxglove import operations as op
-from botyard.protocols.foxglove.session import MAX_TEXT, Answer, FoxgloveSession
+from botyard.protocols.foxglove.session import MAX_ALL_KEPT, MAX_KEPT, MAX_TEXT, Answer, FoxgloveSession
 from botyard.protocols.ros_messages.limits import MAX_REQUEST
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import full, service_name
 from botyard.protocols.rosbridge.values import Values, json_of
+from botyard.protocols.shares import Account, Shares
 
 JSON_GROWTH: Final = 4
 """JSON text is at most about this many times as long as the message's CDR; longer ones than so many limits are refused unread."""
@@ -165,6 +166,7 @@ class Foxglove:
 
     def __init__(self, graph: RosGraph, hub: RunLoop) -> None:
         self._graph, self._hub = graph, hub
+        self._shares = Shares(MAX_ALL_KEPT)
         self._types = graph.types
         self._values = Values(graph.types, graph.stamp)
         self._channels: dict[tuple[str, str], _Channel] = {}
@@ -179,7 +181,9 @@ class Foxglove:
 
     def session(self, door: Door) -> FoxgloveSession:
         """Make the session of a client."""
-        made = FoxgloveSession(self, f"botyard: {self._hub.sim.scene.name or 'empty'}", door.wake, door.warn)
+        account = Account(self._shares, door.source, MAX_KEPT)
+        name = f"botyard: {self._hub.sim.scene.name or 'empty'}"
+        made = FoxgloveSession(self, name, door.wake, door.warn, account)
         self._clients[made] = door
         return made
 

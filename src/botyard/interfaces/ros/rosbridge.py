@@ -26,8 +26,9 @@ from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
 from botyard.protocols.rosbridge.encodings import Outgoing
 from botyard.protocols.rosbridge.operations import Id, SendActionGoal
-from botyard.protocols.rosbridge.session import Answer, RosbridgeSession
+from botyard.protocols.rosbridge.session import MAX_ALL_KEPT, MAX_KEPT, Answer, RosbridgeSession
 from botyard.protocols.rosbridge.values import Values
+from botyard.protocols.shares import Account, Shares, cost
 
 MAX_ADVERTISED: Final = 1000
 """Most topics that a client advertises."""
@@ -208,6 +209,7 @@ class _Offered:
 
     def __init__(self, client: RosbridgeSession, name: str, type_name: str) -> None:
         self.client, self.name, self.type_name = client, name, type_name
+        self.room = cost(name, type_name)
 
 
 class Rosbridge:
@@ -234,6 +236,7 @@ class Rosbridge:
         self.services: dict[str, _Serving] = {}
         self.offered: dict[str, _Offered] = {}
         self._clock = clock
+        self._shares = Shares(MAX_ALL_KEPT)
         self._requests: dict[str, tuple[_Offered, Answer]] = {}
         self._numbers = itertools.count(1)
         self._api = Rosapi(self)
@@ -245,7 +248,8 @@ class Rosbridge:
 
     def session(self, door: Door) -> RosbridgeSession:
         """Make the session of a client."""
-        return RosbridgeSession(self, self._clock, door.wake, door.warn)
+        account = Account(self._shares, door.source, MAX_KEPT)
+        return RosbridgeSession(self, self._clock, door.wake, door.warn, account, door.source)
 
     # -- what the graph asks for
 
@@ -323,14 +327,25 @@ class Rosbridge:
         if len(advertised - {resolved(topic)}) >= MAX_ADVERTISED:
             raise PeerError(f"rosbridge: expected at most {MAX_ADVERTISED} advertised topics")
         channel, kind = self._typed(topic, type_name, publishes=True)
+        try:
+            client.keep(cost(channel.name, kind))
+        except PeerError:
+            self.remove_unused(channel)
+            raise
+        self._forget_writer(channel, client)
         channel.writers[client] = kind
 
     def unregister_publisher(self, client: RosbridgeSession, topic: str) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         channel = self.channels.get(resolved(topic))
         if channel is not None:
-            channel.writers.pop(client, None)
+            self._forget_writer(channel, client)
             self.remove_unused(channel)
+
+    def _forget_writer(self, channel: Channel, client: RosbridgeSession) -> None:
+        kind = channel.writers.pop(client, None)
+        if kind is not None:
+            client.forget(cost(channel.name, kind))
 
     def publish(self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
@@ -352,7 +367,9 @@ class Rosbridge:
 
     # -- services
 
-    def call(self, service: str, values: Any, size: int, answer: Answer) -> Callable[[], None]:
+    def call(
+        self, client: RosbridgeSession, service: str, values: Any, size: int, answer: Answer
+    ) -> Callable[[], None]:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         name = resolved(service)
         if name.startswith(PREFIX):
@@ -362,18 +379,18 @@ class Rosbridge:
                 raise PeerError(f"rosbridge: {name}: a request of {size} bytes is too long")
             found.call(values, answer)
         elif (offered := self.offered.get(name)) is not None:
-            return self._ask(offered, values, answer)
+            return self._ask(client, offered, values, answer)
         else:
             raise PeerError(f'rosbridge: there is no service "{shown(service, MAX_TEXT)}"')
         return lambda: None
 
-    def _ask(self, offered: _Offered, values: Any, answer: Answer) -> Callable[[], None]:
+    def _ask(self, caller: RosbridgeSession, offered: _Offered, values: Any, answer: Answer) -> Callable[[], None]:
         """Hand a call to the client that offers the service. Returns a function that abandons it."""
         if sum(one.client is offered.client for one, _ in self._requests.values()) >= MAX_REQUESTS:
             raise PeerError(f"rosbridge: {offered.name}: {MAX_REQUESTS} calls are not answered yet")
         ident = f"{offered.name}:{next(self._numbers)}"
+        offered.client.request(ident, offered.name, {} if values is None else values, caller)
         self._requests[ident] = offered, answer
-        offered.client.request(ident, offered.name, {} if values is None else values)
 
         def abandon() -> None:
             self._requests.pop(ident, None)
@@ -388,13 +405,18 @@ class Rosbridge:
             raise PeerError(f'rosbridge: somebody else offers the service "{shown(service, MAX_TEXT)}"')
         if other is None and sum(one.client is client for one in self.offered.values()) >= MAX_OFFERED:
             raise PeerError(f"rosbridge: expected at most {MAX_OFFERED} services of a client")
-        self.offered[name] = _Offered(client, service, service_name(type_name))
+        made = _Offered(client, service, service_name(type_name))
+        client.keep(made.room)
+        if other is not None:
+            client.forget(other.room)
+        self.offered[name] = made
 
     def unregister_service(self, client: RosbridgeSession, service: str) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         found = self.offered.get(resolved(service))
         if found is not None and found.client is client:
             del self.offered[resolved(service)]
+            client.forget(found.room)
             self._fail(lambda offered: offered is found)
 
     def _fail(self, concerns: Callable[[_Offered], bool]) -> None:

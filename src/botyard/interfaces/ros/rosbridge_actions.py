@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -11,8 +12,9 @@ from botyard.names import shown
 from botyard.protocols.ros_messages.actions import Status
 from botyard.protocols.ros_messages.limits import MAX_TEXT
 from botyard.protocols.ros_messages.types import action_name
-from botyard.protocols.rosbridge.operations import Id, SendActionGoal
+from botyard.protocols.rosbridge.operations import Id, SendActionGoal, kept
 from botyard.protocols.rosbridge.session import RosbridgeSession
+from botyard.protocols.shares import cost
 
 MAX_ACTIONS: Final = 100
 """Most actions that a client serves."""
@@ -27,6 +29,7 @@ class _Action:
 
     def __init__(self, server: RosbridgeSession, name: str, said: str, type_name: str) -> None:
         self.server, self.name, self.said, self.type_name = server, name, said, type_name
+        self.room = cost(name, said, type_name)
 
 
 class _Goal:
@@ -34,6 +37,8 @@ class _Goal:
 
     def __init__(self, client: RosbridgeSession, wish: SendActionGoal, action: _Action) -> None:
         self.client, self.wish, self.action = client, wish, action
+        self.room = cost(wish.action, wish.id, wish.action_type, wish.compression)
+        self.is_cancelled = False
 
 
 class ClientActions:
@@ -66,13 +71,18 @@ class ClientActions:
             raise PeerError(f'rosbridge: somebody else serves the action "{shown(said, MAX_TEXT)}"')
         if other is None and sum(one.server is client for one in self._actions.values()) >= MAX_ACTIONS:
             raise PeerError(f"rosbridge: expected at most {MAX_ACTIONS} actions of a client")
-        self._actions[name] = _Action(client, name, said, action_name(type_name))
+        action = _Action(client, name, said, action_name(type_name))
+        client.keep(action.room)
+        if other is not None:
+            client.forget(other.room)
+        self._actions[name] = action
 
     def unregister(self, client: RosbridgeSession, name: str) -> None:
         """It does not any more: its goals end."""
         found = self._actions.get(name)
         if found is not None and found.server is client:
             del self._actions[name]
+            client.forget(found.room)
             self._fail(lambda goal: goal.action.name == name)
 
     def send(self, client: RosbridgeSession, wish: SendActionGoal, name: str) -> None:
@@ -95,8 +105,20 @@ class ClientActions:
         if sum(goal.action.server is action.server for goal in self._goals.values()) >= MAX_SERVED_GOALS:
             raise PeerError(f"rosbridge: {name}: {MAX_SERVED_GOALS} goals have not ended")
         ident = f"{name}:{next(self._numbers)}"
-        self._goals[ident] = _Goal(client, wish, action)
-        action.server.goal(ident, action.said, action.type_name, {} if wish.args is None else wish.args)
+        goal = _Goal(client, kept(wish), action)
+        client.keep(goal.room)
+        self._goals[ident] = goal
+        try:
+            args = {} if wish.args is None else wish.args
+            action.server.goal(ident, action.said, action.type_name, args, client)
+        except PeerError:
+            self._forget(ident)
+            raise
+
+    def _forget(self, ident: str) -> _Goal:
+        goal = self._goals.pop(ident)
+        goal.client.forget(goal.room)
+        return goal
 
     def _of(self, client: RosbridgeSession, name: str, ident: Id) -> str | None:
         """The id under which its server knows the goal of a client."""
@@ -108,9 +130,15 @@ class ClientActions:
         found = self._of(client, name, ident)
         if found is None:
             return False
-        action = self._goals[found].action
-        action.server.goal_cancelled(found, action.said)
+        self._cancel(found)
         return True
+
+    def _cancel(self, ident: str) -> None:
+        """Tell the server once. PeerError: it does not read."""
+        goal = self._goals[ident]
+        if not goal.is_cancelled:
+            goal.action.server.goal_cancelled(ident, goal.action.said, goal.client)
+            goal.is_cancelled = True
 
     def _served(self, server: RosbridgeSession, ident: str) -> _Goal:
         """A goal at an action of a client, by the id under which it knows it."""
@@ -128,13 +156,13 @@ class ClientActions:
     def ended(self, server: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
         """A server has ended a goal. PeerError: it has no such goal."""
         goal = self._served(server, ident)
-        del self._goals[ident]
+        self._forget(ident)
         goal.client.goal_ended(goal.wish, status, values, is_good=is_good)
 
     def _fail(self, concerns: Callable[[_Goal], bool]) -> None:
         """Nobody works on these goals any more."""
         for ident in [ident for ident, goal in self._goals.items() if concerns(goal)]:
-            goal = self._goals.pop(ident)
+            goal = self._forget(ident)
             text = f"the action {shown(goal.action.said, MAX_TEXT)} has gone"
             goal.client.goal_ended(goal.wish, int(Status.UNKNOWN), text, is_good=False)
 
@@ -143,8 +171,11 @@ class ClientActions:
         for name in [name for name, action in self._actions.items() if action.server is client]:
             self.unregister(client, name)
         for ident in [ident for ident, goal in self._goals.items() if goal.client is client]:
-            goal = self._goals.pop(ident)
-            goal.action.server.goal_cancelled(ident, goal.action.said)
+            with contextlib.suppress(
+                PeerError
+            ):  # its server does not read, and learns from the goal's result that nobody waits
+                self._cancel(ident)
+            self._forget(ident)
 
 
 __all__ = ["ClientActions"]

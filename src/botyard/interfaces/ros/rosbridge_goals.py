@@ -12,9 +12,10 @@ from botyard.protocols.ros_messages.actions import UUID_BYTES, Status
 from botyard.protocols.ros_messages.limits import MAX_TEXT
 from botyard.protocols.ros_messages.types import action_name
 from botyard.protocols.rosbridge.encodings import Outgoing
-from botyard.protocols.rosbridge.operations import Id, SendActionGoal
+from botyard.protocols.rosbridge.operations import Id, SendActionGoal, kept
 from botyard.protocols.rosbridge.session import Answer, RosbridgeSession
 from botyard.protocols.rosbridge.values import Values
+from botyard.protocols.shares import cost
 
 MAX_CLIENT_GOALS: Final = 100
 """Most goals of a client that have not ended."""
@@ -57,6 +58,7 @@ class _Goal:
 
     def __init__(self, client: RosbridgeSession, wish: SendActionGoal, action: str) -> None:
         self.client, self.wish, self.action = client, wish, action
+        self.room = cost(action, wish.action, wish.id, wish.action_type, wish.compression)
         self.uuid = os.urandom(UUID_BYTES)
 
     @property
@@ -99,7 +101,8 @@ class Goals:
         args: Any = {} if wish.args is None else wish.args
         if isinstance(args, list):
             args = dict(zip((field for field, _ in self._bridge.values.fields(f"{kind}_Goal")), args, strict=False))
-        goal = _Goal(client, wish, action)
+        goal = _Goal(client, kept(wish), action)
+        client.keep(goal.room)
         self._goals[goal.uuid] = goal
         if wish.feedback:
             self._bridge.read(action + FEEDBACK, self)
@@ -145,6 +148,7 @@ class Goals:
 
     def _forget(self, goal: _Goal) -> None:
         del self._goals[goal.uuid]
+        goal.client.forget(goal.room)
         if not any(g.action == goal.action and g.wish.feedback for g in self._goals.values()):
             self._bridge.unread(goal.action + FEEDBACK, self)
 

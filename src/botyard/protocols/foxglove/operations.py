@@ -6,9 +6,10 @@ Binary messages begin with an opcode of one byte; numbers are little-endian. Unk
 from __future__ import annotations
 
 import struct
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
 from botyard.errors import PeerError
 from botyard.names import shown
@@ -26,6 +27,14 @@ _DATA: Final = struct.Struct("<BIQ")
 _TIME: Final = struct.Struct("<BQ")
 _CALL: Final = struct.Struct("<BIII")
 _CHANNEL: Final = struct.Struct("<BI")
+
+
+MAX_NAME: Final = 256
+"""Longest name of a topic, encoding, schema or parameter, and longest id, characters."""
+MAX_URI: Final = 2000
+"""Longest address of an asset, characters."""
+
+Name = Annotated[str, Meta(max_length=MAX_NAME)]
 
 
 class Operation(msgspec.Struct, tag_field="op", rename="camel"):
@@ -55,9 +64,9 @@ class ClientChannel(msgspec.Struct, rename="camel"):
     """A topic that a client publishes; its schema is the topic's, whatever text the client sends."""
 
     id: int
-    topic: str
-    encoding: str
-    schema_name: str
+    topic: Name
+    encoding: Name
+    schema_name: Name
 
 
 class Advertise(Operation, tag="advertise"):
@@ -75,35 +84,35 @@ class Unadvertise(Operation, tag="unadvertise"):
 class GetParameters(Operation, tag="getParameters"):
     """Ask for parameters; without names: all."""
 
-    parameter_names: list[str] = []
-    id: str | None = None
+    parameter_names: list[Name] = []
+    id: Name | None = None
 
 
 class Parameter(msgspec.Struct, omit_defaults=True):
     """A parameter. `type` is ``float64`` for numbers that JSON would show as integers."""
 
-    name: str
+    name: Name
     value: Any = None
-    type: str | None = None
+    type: Name | None = None
 
 
 class SetParameters(Operation, tag="setParameters"):
     """Set parameters."""
 
     parameters: list[Parameter]
-    id: str | None = None
+    id: Name | None = None
 
 
 class SubscribeParameters(Operation, tag="subscribeParameterUpdates"):
     """Get parameters when they change; without names: all."""
 
-    parameter_names: list[str] = []
+    parameter_names: list[Name] = []
 
 
 class UnsubscribeParameters(Operation, tag="unsubscribeParameterUpdates"):
     """Not any more; without names: none."""
 
-    parameter_names: list[str] = []
+    parameter_names: list[Name] = []
 
 
 class SubscribeGraph(Operation, tag="subscribeConnectionGraph"):
@@ -117,7 +126,7 @@ class UnsubscribeGraph(Operation, tag="unsubscribeConnectionGraph"):
 class FetchAsset(Operation, tag="fetchAsset"):
     """Ask for a file; the server announces no such capability."""
 
-    uri: str = ""
+    uri: Annotated[str, Meta(max_length=MAX_URI)] = ""
     request_id: int = 0
 
 

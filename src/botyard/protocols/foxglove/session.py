@@ -11,9 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from botyard.errors import BotyardError, PeerError
 from botyard.names import shown
 from botyard.protocols.foxglove import operations as op
+from botyard.protocols.shares import ENTRY_BYTES, Account, Shares, cost
 
 MAX_MESSAGE: Final = 1 << 20
 """Longest message of a client, bytes."""
@@ -23,6 +26,10 @@ MAX_ANSWERS: Final = 1000
 """Most answers that wait for a client; beyond that it is disconnected."""
 MAX_ANSWER_SIZE: Final = 64 << 20
 """Most characters and bytes of them."""
+MAX_KEPT: Final = 4 << 20
+"""Most bytes that a client makes us keep: its subscriptions, calls, channels and names of parameters."""
+MAX_ALL_KEPT: Final = 64 << 20
+"""Most bytes that all clients make us keep; those of one address a quarter."""
 MAX_LISTED: Final = 1000
 """Most subscriptions, advertised channels or names of parameters of a client."""
 MAX_CALLS: Final = 100
@@ -103,6 +110,10 @@ class Bus(Protocol):
         ...
 
 
+def _room_of(channel: op.ClientChannel) -> int:
+    return cost(channel.topic, channel.encoding, channel.schema_name)
+
+
 class Subscription:
     """A subscription of a client, and its messages that wait."""
 
@@ -126,6 +137,8 @@ class FoxgloveSession:
         There is something to send.
     warn : callable
         Takes a line for the log.
+    account : Account, optional
+        Of what it makes us keep.
     """
 
     def __init__(
@@ -134,8 +147,10 @@ class FoxgloveSession:
         name: str,
         wake: Callable[[], None] = lambda: None,
         warn: Callable[[str], None] = lambda _text: None,
+        account: Account | None = None,
     ) -> None:
         self._bus, self._wake, self._warn = bus, wake, warn
+        self._account = account or Account(Shares(MAX_ALL_KEPT), "", MAX_KEPT)
         self._answers: deque[Wire] = deque()
         self._answer_size = 0
         self._new_channels = {channel.id: channel for channel in bus.channels()}
@@ -241,6 +256,8 @@ class FoxgloveSession:
         """The connection has ended."""
         self.is_closed = True
         self._bus.leave(self)
+        self._account.close()
+        self._followed = set()
         for waiting in (
             self._answers, self._order, self._subscriptions, self._by_channel, self._advertised, self._calls,
             self._new_channels, self._new_services, self._gone_channels, self._gone_services, self._known,
@@ -343,7 +360,10 @@ class FoxgloveSession:
                     self._try(self._advertise, channel)
             case op.Unadvertise(channel_ids=ids):
                 for ident in ids:
-                    if self._advertised.pop(ident, None) is None:
+                    found = self._advertised.pop(ident, None)
+                    if found is not None:
+                        self._account.give_back(_room_of(found))
+                    else:
                         self.status(Level.WARNING, f"unadvertise: channel {ident} is not advertised")
             case op.GetParameters(parameter_names=names, id=ident):
                 self._tell_parameters(names, ident)
@@ -377,6 +397,7 @@ class FoxgloveSession:
             raise PeerError(f"foxglove: subscribe: channel {wish.channel_id} is subscribed to already")
         if len(self._subscriptions) >= MAX_LISTED:
             raise PeerError(f"foxglove: expected at most {MAX_LISTED} subscriptions")
+        self._keep(ENTRY_BYTES)
         made = Subscription(wish.id, wish.channel_id)
         self._subscriptions[made.id] = self._by_channel[made.channel] = made
         try:
@@ -393,12 +414,17 @@ class FoxgloveSession:
         self._bus.unsubscribe(self, found.channel)
 
     def _forget(self, one: Subscription) -> None:
-        self._subscriptions.pop(one.id, None)
+        if self._subscriptions.pop(one.id, None) is not None:
+            self._account.give_back(ENTRY_BYTES)
         self._by_channel.pop(one.channel, None)
         self._size -= sum(map(len, one.queue))
         if one.queue:
             one.queue.clear()
             self._order = deque(s for s in self._order if s is not one)
+
+    def _keep(self, size: int) -> None:
+        if not self._account.take(size):
+            raise PeerError(f"foxglove: there is no room: a client makes the simulator keep at most {MAX_KEPT} bytes")
 
     def _advertise(self, channel: op.ClientChannel) -> None:
         if len(self._advertised) >= MAX_LISTED:
@@ -409,6 +435,7 @@ class FoxgloveSession:
             )
         if channel.id in self._advertised:
             raise PeerError(f"foxglove: advertise: there is a channel {channel.id} already")
+        self._keep(_room_of(channel))
         if not self._bus.listens(channel.topic):
             self.status(Level.WARNING, f"nobody listens to {shown(channel.topic, MAX_TEXT)}")
         self._advertised[channel.id] = channel
@@ -421,15 +448,18 @@ class FoxgloveSession:
 
     def _call(self, call: op.ServiceCall) -> None:
         key = call.service, call.call
+        # what waits for the answer keeps no payload
+        asked = msgspec.structs.replace(call, payload=b"")
 
         def answer(is_good: bool, found: Any) -> None:
             if key not in self._calls:
                 return
             self._calls.discard(key)
+            self._account.give_back(ENTRY_BYTES)
             if is_good:
-                self._answer(op.service_response(call, call.encoding, found))
+                self._answer(op.service_response(asked, asked.encoding, found))
             else:
-                self._failed(call, str(found))
+                self._failed(asked, str(found))
 
         if call.encoding not in ENCODINGS:
             self._failed(call, f"expected one of {', '.join(ENCODINGS)}, found {shown(call.encoding)}")
@@ -437,6 +467,8 @@ class FoxgloveSession:
             self._failed(call, "a call of this id is not answered yet")
         elif len(self._calls) >= MAX_CALLS:
             self._failed(call, f"expected at most {MAX_CALLS} calls that are not answered yet")
+        elif not self._account.take(ENTRY_BYTES):
+            self._failed(call, "there is no room for one more call")
         else:
             self._calls.add(key)
             try:
@@ -464,19 +496,24 @@ class FoxgloveSession:
     def _follow(self, names: Sequence[str]) -> None:
         self._known = {name: p.value for name, p in self._bus.parameters(self).items()}
         if not names:
+            self._forget_names()
             self._followed = None
         elif self._followed is not None:
-            if len(self._followed) + len(names) > MAX_LISTED:
+            added = {*names} - self._followed
+            if len(self._followed) + len(added) > MAX_LISTED:
                 raise PeerError(f"foxglove: expected at most {MAX_LISTED} names of parameters")
-            self._followed.update(names)
+            self._keep(sum(map(cost, added)))
+            self._followed |= added
 
     def _unfollow(self, names: Sequence[str]) -> None:
-        if not names:
+        rest = {*self._bus.parameters(self)} if self._followed is None else set(self._followed)
+        self._forget_names()
+        self._followed = rest - {*names} if names else set()
+        if not self._account.take(sum(map(cost, self._followed))):
             self._followed = set()
-        elif self._followed is None:
-            self._followed = {*self._bus.parameters(self)} - {*names}
-        else:
-            self._followed.difference_update(names)
+
+    def _forget_names(self) -> None:
+        self._account.give_back(sum(map(cost, self._followed or ())))
 
     def _follows(self, name: str) -> bool:
         return self._followed is None or name in self._followed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -177,6 +177,14 @@ AnyOperation = (
     | ActionFeedback | ActionResult | Fragment | SetLevel | Auth | Status
 )  # fmt: skip
 
+W = TypeVar("W", CallService, SendActionGoal)
+
+
+def kept(wish: W) -> W:
+    """What is kept of a call or goal until it is answered: not its arguments, which are handed on."""
+    return msgspec.structs.replace(wish, args=None)
+
+
 _DECODER: Final[msgspec.json.Decoder[AnyOperation]] = msgspec.json.Decoder(AnyOperation)
 _NOT_FINITE: Final = (b"NaN", b"Infinity")
 
@@ -208,5 +216,5 @@ def read_operation(data: bytes) -> AnyOperation:
 __all__ = [
     "ActionFeedback", "ActionResult", "Advertise", "AdvertiseAction", "AdvertiseService", "AnyOperation", "Auth", "CallService",
     "CancelActionGoal", "Fragment", "Operation", "Publish", "SendActionGoal", "ServiceResponse", "SetLevel", "Status", "Subscribe",
-    "Unadvertise", "UnadvertiseAction", "UnadvertiseService", "Unsubscribe", "read_operation",
+    "Unadvertise", "UnadvertiseAction", "UnadvertiseService", "Unsubscribe", "kept", "read_operation",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Final
 
 from botyard.protocols.rosbridge.encodings import COMPRESSIONS, MIN_FRAGMENT, Wire, fragments
 from botyard.protocols.rosbridge.operations import MAX_QUEUE, MAX_THROTTLE_MS, Id, Subscribe
+from botyard.protocols.shares import ENTRY_BYTES, Shares, cost
 
 MAX_WAITING: Final = 16 << 20
 """Most characters and bytes of messages that wait for a client; the newest message is kept whatever its size."""
@@ -20,6 +21,9 @@ MAX_FEEDBACK: Final = 100
 """While so many answers wait for a client, it gets no feedback of its goals."""
 MAX_ANSWER_SIZE: Final = 16 << 20
 """Most characters and bytes of them."""
+MAX_REQUEST_SIZE: Final = 8 << 20
+"""Most characters and bytes of other clients' calls and goals that wait for a client that serves them; of one address a quarter, and one
+always. Beyond that those fail, and the client that serves them stays."""
 SLACK: Final = 0.1
 """Part of the throttle interval by which a message may come early: steps of the world are not exactly regular."""
 
@@ -54,6 +58,11 @@ class Subscription:
         """Whether no subscription is left."""
         return not self._chosen
 
+    @property
+    def size(self) -> int:
+        """Bytes that its subscriptions take."""
+        return sum(cost(w.topic, w.id, w.type, w.compression) for w in self._chosen.values())
+
     def add(self, wish: Subscribe, most: int) -> bool:
         """Add a subscription, or replace the one of this id. False: there are `most` already."""
         if wish.id not in self._chosen and len(self._chosen) >= most:
@@ -86,8 +95,10 @@ class Outbox:
     """Everything that waits for a client."""
 
     def __init__(self) -> None:
-        self._answers: deque[tuple[Wire, int]] = deque()
-        """Answers, and the size of their fragments."""
+        self._answers: deque[tuple[Wire, int, str | None]] = deque()
+        """Answers, and the size of their fragments; requests of other clients, and whose they are."""
+        self._requests = Shares(MAX_REQUEST_SIZE)
+        self._request_count = 0
         self._answer_size = 0
         self._order: deque[Subscription] = deque()
         self._size = 0
@@ -98,17 +109,30 @@ class Outbox:
     @property
     def is_overfull(self) -> bool:
         """Whether more answers wait than a client may leave unread."""
-        return len(self._answers) > MAX_ANSWERS or self._answer_size > MAX_ANSWER_SIZE
+        return len(self._answers) - self._request_count > MAX_ANSWERS or self._answer_size > MAX_ANSWER_SIZE
 
     @property
     def has_room(self) -> bool:
         """Whether few answers wait."""
-        return len(self._answers) < MAX_FEEDBACK and self._answer_size < MAX_ANSWER_SIZE // 2
+        own = len(self._answers) - self._request_count
+        return own < MAX_FEEDBACK and self._answer_size < MAX_ANSWER_SIZE // 2
+
+    def fits(self, size: int) -> bool:
+        """Whether an answer of this size may be added."""
+        return self._answer_size + size <= MAX_ANSWER_SIZE
 
     def answer(self, wire: Wire, fragment: int = 0) -> None:
         """Add an answer, to be sent in fragments of this size; 0: whole."""
-        self._answers.append((wire, fragment))
+        self._answers.append((wire, fragment, None))
         self._answer_size += len(wire)
+
+    def request(self, wire: Wire, whose: str) -> bool:
+        """Add a request of another client, on the account of its address; False: too many wait already."""
+        if not self._requests.take(whose, len(wire) + ENTRY_BYTES, is_first_free=True):
+            return False
+        self._answers.append((wire, 0, whose))
+        self._request_count += 1
+        return True
 
     def is_wanted(self, to: Subscription, now: float, latched: bool) -> bool:
         """Whether throttling lets a message pass, now or later; the message of a latched topic always does, for it may be the last one."""
@@ -181,8 +205,12 @@ class Outbox:
         if piece is not None:
             return piece
         if self._answers:
-            wire, fragment = self._answers.popleft()
-            self._answer_size -= len(wire)
+            wire, fragment, whose = self._answers.popleft()
+            if whose is None:
+                self._answer_size -= len(wire)
+            else:
+                self._requests.give_back(whose, len(wire) + ENTRY_BYTES)
+                self._request_count -= 1
         elif self._order:
             to = self._order.popleft()
             wire, fragment = to.queue.popleft(), to.fragment
@@ -196,4 +224,4 @@ class Outbox:
         return next(self._pieces)
 
 
-__all__ = ["MAX_ANSWERS", "MAX_ANSWER_SIZE", "MAX_WAITING", "Outbox", "Subscription"]
+__all__ = ["MAX_ANSWERS", "MAX_ANSWER_SIZE", "MAX_REQUEST_SIZE", "MAX_WAITING", "Outbox", "Subscription"]

@@ -16,6 +16,7 @@ from botyard.names import shown
 from botyard.protocols.rosbridge import operations as op
 from botyard.protocols.rosbridge.encodings import COMPRESSIONS, MIN_FRAGMENT, Outgoing, Wire, packed
 from botyard.protocols.rosbridge.outbox import Outbox, Subscription
+from botyard.protocols.shares import Account, Shares, cost
 
 MAX_MESSAGE: Final = 1 << 20
 """Longest operation of a client, bytes, also of one in fragments. Longer ones are not read, and the client is told so."""
@@ -31,6 +32,10 @@ MAX_SUBSCRIPTIONS: Final = 1000
 """Most topics that a client subscribes to."""
 MAX_SAME_TOPIC: Final = 100
 """Most subscriptions of one topic."""
+MAX_KEPT: Final = 4 << 20
+"""Most bytes that a client makes us keep: its subscriptions, calls and fragments, and what it advertises, offers and serves."""
+MAX_ALL_KEPT: Final = 64 << 20
+"""Most bytes that all clients make us keep; those of one address a quarter."""
 MAX_CALLS: Final = 100
 """Most service calls of a client that are not answered yet."""
 MAX_CALL_TIMEOUT_S: Final = 86400.0
@@ -39,6 +44,10 @@ MAX_TEXT: Final = 300
 """Longest text of an error, characters."""
 LEVELS: Final = ("none", "error", "warning", "info")
 """Levels of status messages: a client gets those of its level and of the levels before it."""
+_FULL: Final = (
+    f"there is no room: a client makes the simulator keep at most {MAX_KEPT} bytes, an address four times as much"
+)
+_UNREAD: Final = "there is no room for the answer: too many lie unread"
 FAILED: Final = 0
 """Status of an action's result that there was no goal for: action_msgs/GoalStatus, unknown."""
 
@@ -69,7 +78,9 @@ class Bus(Protocol):
         """Publish a message, whose operation had `size` bytes."""
         ...
 
-    def call(self, service: str, values: Any, size: int, answer: Answer) -> Callable[[], None]:
+    def call(
+        self, client: RosbridgeSession, service: str, values: Any, size: int, answer: Answer
+    ) -> Callable[[], None]:
         """Call a service by an operation of `size` bytes; `answer` is called once, now or later, unless this raises.
 
         Returns a function that abandons the call: nobody waits for the answer any more.
@@ -129,7 +140,8 @@ class _Partial:
     """An operation of which fragments are missing."""
 
     def __init__(self, total: int, now: float) -> None:
-        self.total, self.since, self.size = total, now, 0
+        self.total, self.since = total, now
+        self.size = self.room = 0
         self.pieces: dict[int, str] = {}
 
 
@@ -146,6 +158,10 @@ class RosbridgeSession:
         There is something to send.
     warn : callable
         Takes a line for the log.
+    account : Account, optional
+        Of what it makes us keep.
+    source : str
+        The client's address.
     """
 
     def __init__(
@@ -154,8 +170,12 @@ class RosbridgeSession:
         clock: Callable[[], float],
         wake: Callable[[], None] = lambda: None,
         warn: Callable[[str], None] = lambda _text: None,
+        account: Account | None = None,
+        source: str = "",
     ) -> None:
         self._bus, self._clock, self._wake, self._warn = bus, clock, wake, warn
+        self._account = account or Account(Shares(MAX_ALL_KEPT), source, MAX_KEPT)
+        self.source = source
         self._out = Outbox()
         self._subscriptions: dict[str, Subscription] = {}
         self._partial: dict[str | int, _Partial] = {}
@@ -201,7 +221,7 @@ class RosbridgeSession:
         """Time has passed."""
         self._out.release(now)
         for ident in [i for i, p in self._partial.items() if now >= p.since + FRAGMENT_TIMEOUT_S]:
-            del self._partial[ident]
+            self._drop_partial(ident)
             self._say("warning", f"fragments of {shown(str(ident), MAX_TEXT)} are missing: dropped", ident)
         for call in [call for call in self._calls.values() if now >= call.deadline]:
             call.abandon()
@@ -216,6 +236,7 @@ class RosbridgeSession:
         for call in self._calls.values():
             call.abandon()
         self._bus.leave(self)
+        self._account.close()
         self._subscriptions.clear()
         self._partial.clear()
         self._calls.clear()
@@ -231,18 +252,45 @@ class RosbridgeSession:
             self._out.add(to, message.form(topic, to.compression), now, queue)
             self._wake()
 
-    def request(self, ident: str, service: str, values: dict[str, Any]) -> None:
-        """Another client calls a service that this one offers."""
-        self._answer({"op": "call_service", "id": ident, "service": service, "args": values})
+    def keep(self, size: int) -> None:
+        """Take room for something that the client makes us keep.
 
-    def goal(self, ident: str, action: str, type_name: str, args: Any) -> None:
-        """Another client sends a goal to an action that this one serves."""
+        Raises
+        ------
+        PeerError
+            It makes us keep too much.
+        """
+        if not self._account.take(size):
+            raise PeerError(f"rosbridge: {_FULL}")
+
+    def forget(self, size: int) -> None:
+        """Give that room back."""
+        self._account.give_back(size)
+
+    def request(self, ident: str, service: str, values: dict[str, Any], caller: RosbridgeSession) -> None:
+        """Another client calls a service that this one offers.
+
+        Raises
+        ------
+        PeerError
+            Too many calls wait for it to read; the same for goals.
+        """
+        self._ask({"op": "call_service", "id": ident, "service": service, "args": values}, caller)
+
+    def goal(self, ident: str, action: str, type_name: str, args: Any, caller: RosbridgeSession) -> None:
+        """Another client sends a goal to an action that this one serves. PeerError: see `request`."""
         said = {"op": "send_action_goal", "id": ident, "action": action, "action_type": type_name, "args": args}
-        self._answer({**said, "feedback": True})
+        self._ask({**said, "feedback": True}, caller)
 
-    def goal_cancelled(self, ident: str, action: str) -> None:
-        """The goal of this id shall be cancelled."""
-        self._answer({"op": "cancel_action_goal", "id": ident, "action": action})
+    def goal_cancelled(self, ident: str, action: str, caller: RosbridgeSession) -> None:
+        """The goal of this id shall be cancelled. PeerError: see `request`."""
+        self._ask({"op": "cancel_action_goal", "id": ident, "action": action}, caller)
+
+    def _ask(self, said: dict[str, Any], caller: RosbridgeSession) -> None:
+        wire = packed(said, "none")
+        if not self._out.request(wire, caller.source):
+            raise PeerError("rosbridge: too many calls and goals wait for the client that serves them to read")
+        self._wake()
 
     # -- operations
 
@@ -300,22 +348,31 @@ class RosbridgeSession:
                 raise PeerError(f"rosbridge: expected at most {MAX_SUBSCRIPTIONS} subscribed topics")
             found = Subscription(wish.topic)
             found.add(wish, MAX_SAME_TOPIC)
+            self.keep(found.size)
             self._subscriptions[wish.topic] = found
             try:
                 self._bus.subscribe(self, wish.topic, wish.type or "")
             except BotyardError:
                 del self._subscriptions[wish.topic]
+                self.forget(found.size)
                 raise
-        elif not found.add(wish, MAX_SAME_TOPIC):
-            raise PeerError(
-                f"rosbridge: expected at most {MAX_SAME_TOPIC} subscriptions of {shown(wish.topic, MAX_TEXT)}"
-            )
+        else:
+            before = found.size
+            self.keep(cost(wish.topic, wish.id, wish.type, wish.compression))
+            is_added = found.add(wish, MAX_SAME_TOPIC)
+            self.forget(before + cost(wish.topic, wish.id, wish.type, wish.compression) - found.size)
+            if not is_added:
+                raise PeerError(
+                    f"rosbridge: expected at most {MAX_SAME_TOPIC} subscriptions of {shown(wish.topic, MAX_TEXT)}"
+                )
 
     def _unsubscribe(self, topic: str, ident: op.Id) -> None:
         found = self._subscriptions.get(topic)
         if found is None:
             raise PeerError(f"rosbridge: unsubscribe: {shown(topic, MAX_TEXT)} is not subscribed to")
+        before = found.size
         found.remove(ident)
+        self.forget(before - found.size)
         if found.is_over:
             del self._subscriptions[topic]
             self._out.forget(found)
@@ -323,24 +380,30 @@ class RosbridgeSession:
 
     def _call(self, wish: op.CallService, size: int) -> None:
         number = next(self._numbers)
+        call_of, args, room = op.kept(wish), wish.args, cost(wish.service, wish.id, wish.compression)
+        del wish  # what waits for the answer keeps no arguments
 
         def answer(is_good: bool, values: Any) -> None:
             if self._calls.pop(number, None) is not None:  # else it has timed out, or the client has gone
-                self._respond(wish, is_good, values)
+                self.forget(room)
+                self._respond(call_of, is_good, values)
 
         if len(self._calls) >= MAX_CALLS:
-            self._respond(wish, False, f"expected at most {MAX_CALLS} calls that are not answered yet")
+            self._respond(call_of, False, f"expected at most {MAX_CALLS} calls that are not answered yet")
             return
-        limit = min(wish.timeout or 0.0, MAX_CALL_TIMEOUT_S)
+        if not self._account.take(room):
+            self._respond(call_of, False, _FULL)
+            return
+        limit = min(call_of.timeout or 0.0, MAX_CALL_TIMEOUT_S)
         call = self._calls[number] = _Call(self._clock() + limit if limit > 0.0 else math.inf, answer)
         try:
-            call.abandon = self._bus.call(wish.service, wish.args, size, answer)
+            call.abandon = self._bus.call(self, call_of.service, args, size, answer)
         except BotyardError as error:
             answer(False, shown(error, MAX_TEXT))
 
     def _respond(self, wish: op.CallService, is_good: bool, values: Any) -> None:
         said = {"op": "service_response", "service": wish.service, "values": values, "result": is_good}
-        self._answer(said, wish.id, wish.compression, wish.fragment_size)
+        self._answer(said, wish.id, wish.compression, wish.fragment_size, {"values": _UNREAD, "result": False})
 
     def _send_goal(self, wish: op.SendActionGoal) -> None:
         try:
@@ -357,7 +420,7 @@ class RosbridgeSession:
     def goal_ended(self, wish: op.SendActionGoal, status: int, values: Any, *, is_good: bool) -> None:
         """A goal has ended, with its result; or there was none, and `values` are a text that says why (`is_good` false)."""
         said = {"op": "action_result", "action": wish.action, "values": values, "status": status, "result": is_good}
-        self._answer(said, wish.id, wish.compression, wish.fragment_size)
+        self._answer(said, wish.id, wish.compression, wish.fragment_size, {"values": _UNREAD, "result": False})
 
     # -- fragments
 
@@ -372,29 +435,47 @@ class RosbridgeSession:
         partial = self._partial.get(piece.id)
         if partial is None or partial.total != total:
             while len(self._partial) >= MAX_PARTIAL:
-                del self._partial[next(iter(self._partial))]
+                self._drop_partial(next(iter(self._partial)))
+            self._drop_partial(piece.id)
             partial = self._partial[piece.id] = _Partial(total, now)
         if piece.num not in partial.pieces:
+            room = cost(piece.data)
+            self.keep(room)
             partial.size += len(piece.data)
+            partial.room += room
             partial.pieces[piece.num] = piece.data
         while sum(p.size for p in self._partial.values()) > MAX_MESSAGE:
             oldest = next(iter(self._partial))
-            del self._partial[oldest]
+            self._drop_partial(oldest)
             if oldest == piece.id:
                 raise PeerError(f"rosbridge: fragments: expected at most {MAX_MESSAGE} characters")
         if len(partial.pieces) < total:
             return None
-        del self._partial[piece.id]
+        self._drop_partial(piece.id)
         return "".join(partial.pieces[k] for k in range(total)).encode("utf-8", "replace")
+
+    def _drop_partial(self, ident: str | int) -> None:
+        found = self._partial.pop(ident, None)
+        if found is not None:
+            self.forget(found.room)
 
     # -- output
 
     def _answer(
-        self, said: dict[str, Any], ident: op.Id = None, compression: str | None = None, fragment: int | None = None
+        self,
+        said: dict[str, Any],
+        ident: op.Id = None,
+        compression: str | None = None,
+        fragment: int | None = None,
+        instead: dict[str, Any] | None = None,
     ) -> None:
+        """Add an answer; what another client has answered is replaced by `instead` when too much waits to be read."""
         if ident is not None:
             said["id"] = ident
-        wire = packed(said, compression if compression in ("png", "cbor") else "none")
+        form = compression if compression in ("png", "cbor") else "none"
+        wire = packed(said, form)
+        if instead is not None and not self._out.fits(len(wire)):
+            wire = packed({**said, **instead}, form)
         self._out.answer(wire, max(MIN_FRAGMENT, fragment) if fragment and fragment > 0 else 0)
         if self._out.is_overfull:
             self._warn("a client lets too many answers lie unread: it is disconnected")
