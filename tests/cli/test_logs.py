@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 import threading
 import time
 from pathlib import Path
@@ -165,3 +166,47 @@ def test_what_runs_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
     line = next(text for text in err.splitlines() if "Python 3." in text)
     assert f"botyard {__version__} (" in line
     assert "office.map, robots: ann (p3dx), bob (amigo), seed 1" in line
+
+
+def test_libraries_log_through_ours_and_at_a_rate(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Whatever strangers make them say: nothing past the log, and one line a second that counts the others."""
+    file = tmp_path / "a.log"
+    made = set_up_logging(file=str(file))
+    made.libraries._clock = lambda: now[0]
+    now = [100.0]
+    for name in ("websockets.server", "asyncio", "zeroconf", "uvicorn.error"):
+        for number in range(600):
+            try:
+                raise ValueError(f"wrong {number}")
+            except ValueError:
+                logging.getLogger(name).exception("Invalid %s", "bytes")
+    now[0] += 1.0
+    logging.getLogger("asyncio").error("again")
+    logging.getLogger("asyncio").info("nobody asked")
+    made.close()
+    text = file.read_text()
+    assert text.count("Traceback") == 4 * logs.LIBRARY_BURST
+    assert text.count("asyncio: Invalid bytes") == logs.LIBRARY_BURST
+    assert "ERROR   asyncio: again (and 595 more like this)" in text and "nobody" not in text
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_nothing_catches_is_logged(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of threads, and of objects that go; afterwards Python prints as before."""
+    file = tmp_path / "a.log"
+    made = set_up_logging(file=str(file))
+
+    class Going:
+        def __del__(self) -> None:
+            raise ValueError("gone")
+
+    thread = threading.Thread(target=lambda: 1 / 0, name="worker")
+    thread.start()
+    thread.join()
+    del_me = [Going()]
+    del_me.clear()
+    made.close()
+    text = file.read_text()
+    assert "internal error in worker" in text and "ZeroDivisionError" in text and "ValueError: gone" in text
+    assert capfd.readouterr() == ("", "")
+    assert threading.excepthook is threading.__excepthook__ and sys.unraisablehook is sys.__unraisablehook__

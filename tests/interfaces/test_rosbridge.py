@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import asyncio
 import gc
 import json
 from typing import Any
@@ -634,3 +635,68 @@ def test_what_a_client_makes_us_keep_is_counted_in_bytes(world: World) -> None:
     one.op("advertise_service", service="/a", type="std_srvs/srv/SetBool")
     one.session.close()
     assert account.used == 0 and world.bridge._shares.used == 0
+
+
+def filled(bridge: Rosbridge, kind: str, number: float, text: str) -> dict[str, Any]:
+    """A message whose floating-point numbers are all the same, and whose texts are."""
+    return {field: _filled(bridge, what, number, text) for field, what in bridge.values.fields(kind)}
+
+
+def _filled(bridge: Rosbridge, kind: Any, number: float, text: str) -> Any:
+    sort, what = int(kind[0]), kind[1]
+    if sort == 1:
+        return {
+            "string": text,
+            "wstring": text,
+            "bool": True,
+            "float32": min(max(number, -3e38), 3e38),
+            "float64": number,
+        }.get(what[0], 1)
+    if sort == 2:
+        return filled(bridge, what, number, text)
+    return [_filled(bridge, what[0], number, text)] * (what[1] if sort == 3 and what[1] else 1)
+
+
+ASIDE = ("load_", "unload_", "recording", "step", "set_simulation_state", "spawnables", "available_worlds")
+"""Services whose work is done beside the loop, or that take long."""
+
+
+@pytest.mark.parametrize("number", [1e308, -1e308, 1e200, 3e7])
+def test_huge_numbers_are_errors_of_their_request(
+    world: World, number: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    """To all services and inputs: an answer, and no exception that would end the caller's session."""
+    one = world.client()
+
+    async def scene() -> None:
+        for text in ("ann", "zoe", "p3dx"):
+            for name, service in sorted(world.bridge.services.items()):
+                if "/_action/" in name or any(part in name for part in ASIDE):
+                    continue
+                request = filled(world.bridge, f"{service.type_name}_Request", number, text)
+                one.op("call_service", service=name, args=request, id=name)
+                await asyncio.sleep(0)
+                one.out()
+                assert not one.session.is_closed, name
+        for channel in list(world.bridge.channels.values()):
+            for entry in channel.inputs:
+                one.op("publish", topic=channel.name, msg=filled(world.bridge, entry.type_name, number, "ann"))
+                assert not one.session.is_closed, channel.name
+        world.step(5)
+
+    asyncio.run(scene())
+    internal = [r.getMessage() for r in caplog.records if "internal error" in r.getMessage() or r.exc_info]
+    assert not internal
+
+
+def test_a_place_outside_of_the_world_is_refused(world: World) -> None:
+    """The engine's rule, whoever asks."""
+    one = world.client()
+    pose = {"x": 1e308, "y": 0.0, "theta": 0.0}
+    for service, args in (
+        ("/botyard/add_robot", {"model": "p3dx", "name": "z", "pose": pose}),
+        ("/botyard/set_pose", {"name": "ann", "pose": pose}),
+    ):
+        said = one.call(service, args)
+        assert not said["success"] and "within ±1e+07 m" in said["message"]
+    assert list(world.sim.robots) == ["ann"]

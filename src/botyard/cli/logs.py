@@ -18,11 +18,13 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Final
 
 from botyard.errors import CommandLineError
 from botyard.names import escaped
+from botyard.protocols.tokenbucket import TokenBucket
 from botyard.safefile import is_device, is_replaceable_own, open_own
 
 KEPT_FILES: Final = 5
@@ -31,6 +33,10 @@ WAITING: Final = 10_000
 """Length of the queue of lines to write; further lines are dropped."""
 CLOSE_TIMEOUT_S: Final = 2.0
 """Time-out of writing the queue on closing, s."""
+LIBRARY_RATE: Final = 1.0
+"""Token bucket of the lines of a library's logger: sustained rate, 1/s."""
+LIBRARY_BURST: Final = 5.0
+"""The same: burst."""
 FORMATS: Final = ("plain", "html", "json")
 
 
@@ -132,6 +138,7 @@ class Logs(logging.Handler):
         """Lines that were not written so far."""
         self._reported = 0
         target.handleError = self._failed  # type: ignore[method-assign]
+        self.libraries = Libraries(self)
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
         atexit.register(self.close)
@@ -166,6 +173,7 @@ class Logs(logging.Handler):
     def close(self) -> None:
         """Write what waits, and end."""
         atexit.unregister(self.close)
+        self.libraries.remove()
         if self._thread.is_alive():
             self.flush()
             try:
@@ -201,6 +209,71 @@ class Logs(logging.Handler):
     def _failed(self, record: logging.LogRecord) -> None:
         """The target could not write a line."""
         self.lost += 1
+
+
+class Libraries(logging.Handler):
+    """Hands what libraries log, and exceptions that nothing has caught, to our log: a warning or error of each logger a second.
+
+    Strangers can make some of them log at any rate. Traces of further ones are left out, and the next line counts them.
+
+    Parameters
+    ----------
+    logs : Logs
+        Where lines go.
+    clock : callable
+        s.
+    """
+
+    def __init__(self, logs: Logs, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(logging.WARNING)
+        self._logs, self._clock = logs, clock
+        self._room: dict[str, TokenBucket] = {}
+        self._left_out: dict[str, int] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand a line over, or count it; `handle` has the lock."""
+        now, name = self._clock(), record.name
+        if not self._room.setdefault(name, TokenBucket(LIBRARY_RATE, LIBRARY_BURST, now)).take(now):
+            self._left_out[name] = self._left_out.get(name, 0) + 1
+            return
+        others = self._left_out.pop(name, 0)
+        more = f" (and {others} more like this)" if others else ""
+        text = f"{name}: {record.getMessage()}{more}"
+        self._logs.handle(
+            logging.LogRecord(
+                f"botyard.{name}", record.levelno, record.pathname, record.lineno, text, None, record.exc_info
+            )
+        )
+
+    def install(self) -> None:
+        """Take the place of an earlier one, and of what Python prints of threads and of objects that nobody catches."""
+        root = logging.getLogger()
+        for old in [h for h in root.handlers if isinstance(h, Libraries)]:
+            root.removeHandler(old)
+        root.addHandler(self)
+        threading.excepthook = self._in_thread
+        sys.unraisablehook = self._unraisable
+
+    def remove(self) -> None:
+        """Leave the place."""
+        root = logging.getLogger()
+        if self in root.handlers:
+            root.removeHandler(self)
+            threading.excepthook = threading.__excepthook__
+            sys.unraisablehook = sys.__unraisablehook__
+
+    def _in_thread(self, args: threading.ExceptHookArgs) -> None:
+        if args.exc_type is not SystemExit and args.exc_value is not None:
+            name = args.thread.name if args.thread is not None else "a thread"
+            trace = args.exc_type, args.exc_value, args.exc_traceback
+            logging.getLogger("threading").error("internal error in %s", name, exc_info=trace)
+
+    def _unraisable(self, args: sys.UnraisableHookArgs) -> None:
+        if args.exc_value is None:
+            return
+        trace = args.exc_type, args.exc_value, args.exc_traceback
+        text = f"{args.err_msg or 'internal error'}: {type(args.object).__name__}"
+        logging.getLogger("python").error("%s", text, exc_info=trace)
 
 
 def set_up_logging(
@@ -250,7 +323,8 @@ def set_up_logging(
     root.handlers[:] = [logs]
     root.setLevel(logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO)
     root.propagate = False
+    logs.libraries.install()
     return logs
 
 
-__all__ = ["FORMATS", "KEPT_FILES", "Logs", "set_up_logging"]
+__all__ = ["FORMATS", "KEPT_FILES", "Libraries", "Logs", "set_up_logging"]

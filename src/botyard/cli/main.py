@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -76,6 +77,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with the status of the table (feature table, area EXIT)."""
     typed = sys.argv[1:] if args is None else args
     interrupts.command()
+    show_all_characters()
     try:
         status = program.main(_with_subcommand(typed), prog_name="botyard", standalone_mode=False)
     except click.NoSuchOption as error:
@@ -95,6 +97,13 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
             interrupts.leave_interrupted()
         raise
     interrupts.leave(status if isinstance(status, int) else 0)
+
+
+def show_all_characters() -> None:
+    """Escape what the terminal's encoding lacks: a name of a robot or file must not end the program that prints it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _of_option(error: click.NoSuchOption, typed: Sequence[str]) -> str:

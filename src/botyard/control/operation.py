@@ -8,6 +8,7 @@ Each operation is a frozen dataclass: its fields are its arguments, checked when
 from __future__ import annotations
 
 import logging
+import sys
 from dataclasses import MISSING, field, fields
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, cast, get_type_hints
 
@@ -57,7 +58,7 @@ class Operation(Generic[T_co]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not cls.__name__.startswith("_"):
-            if not cls.__doc__:
+            if not cls.__doc__ and sys.flags.optimize < 2:  # which takes docstrings away
                 raise TypeError(f"{cls.__name__}: expected a docstring that says what it does, found none")
             OPERATIONS[cls.__name__] = cls
 

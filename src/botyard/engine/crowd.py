@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
+from botyard.engine.commands import MAX_COORDINATE
 from botyard.engine.simulation import Engine
 from botyard.errors import CommandError
 from botyard.geometry import distance
@@ -53,7 +54,7 @@ class Crowd:
         """
         self._look()
         old = self._places[name]
-        if not (math.isfinite(x) and math.isfinite(y)):
+        if not _is_in_world(x, y):
             return  # the command reports it
         self.check(name, x, y)
         self._cells[_cell(*old)].discard(name)
@@ -69,7 +70,7 @@ class Crowd:
             There are `MAX_PER_PLACE` others already.
         """
         self._look()
-        if not (math.isfinite(x) and math.isfinite(y)):
+        if not _is_in_world(x, y):
             return
         i, j = _cell(x, y)
         near = (n for a in (i - 1, i, i + 1) for b in (j - 1, j, j + 1) for n in self._cells.get((a, b), ()))
@@ -95,6 +96,11 @@ class Crowd:
         self._cells = {}
         for name, place in self._places.items():
             self._cells.setdefault(_cell(*place), set()).add(name)
+
+
+def _is_in_world(x: float, y: float) -> bool:
+    """Whether a body can be there at all: farther out a number of a cell may be none."""
+    return abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE
 
 
 def _cell(x: float, y: float) -> tuple[int, int]:

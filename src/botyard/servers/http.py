@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import socket
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
 from functools import partial
@@ -23,6 +24,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from botyard.interfaces.gate import REQUEST_TIME, Caller, Gate, booked
 from botyard.servers.sockets import has_unread
+from botyard.servers.throttledlog import ThrottledLogAdapter
 
 SHUTDOWN_TIMEOUT_S: Final = 1.0
 """Time-out of open requests at shutdown, s."""
@@ -48,6 +50,22 @@ log = logging.getLogger("botyard.http")
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class _QuietLog(ThrottledLogAdapter):
+    """What uvicorn logs of connections, in our log and at its rate; a client's wrong text is no error of ours."""
+
+    @property
+    def level(self) -> int:
+        """Lines below this are not made."""
+        return logging.ERROR
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """Log an error, or count it."""
+        if isinstance(sys.exc_info()[1], UnicodeDecodeError):
+            super().log(logging.WARNING, "a client is disconnected: %s", msg)
+        elif level >= self.level:
+            super().log(level, msg, *args, **kwargs)
 
 
 class _Valve:
@@ -132,8 +150,9 @@ class _ChunkedReader:
 class _Http(_ChunkedReader, H11Protocol):
     """An HTTP connection."""
 
-    def __init__(self, gate: Gate, **options: Any) -> None:
+    def __init__(self, gate: Gate, quiet: _QuietLog, **options: Any) -> None:
         super().__init__(**options)
+        self.logger = self._quiet = quiet  # type: ignore[assignment]
         self._gate = gate
         self._application = self.app
         self.app = self._serve
@@ -147,7 +166,7 @@ class _Http(_ChunkedReader, H11Protocol):
         self.caller = self._gate.comes(address, transport.abort, now, partial(has_unread, sock))
         self.app_state = {**self.app_state, "caller": self.caller}
         if self.ws_protocol_class is not None:
-            self.ws_protocol_class = partial(_WebSocket, self.caller, self._gate)  # type: ignore[assignment]
+            self.ws_protocol_class = partial(_WebSocket, self.caller, self._gate, self._quiet)  # type: ignore[assignment]
         super().connection_made(self._begin(transport))  # type: ignore[arg-type]
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -185,8 +204,10 @@ class _Http(_ChunkedReader, H11Protocol):
 class _WebSocket(_ChunkedReader, WebSocketsSansIOProtocol):
     """A WebSocket. What is done for it, its session books."""
 
-    def __init__(self, caller: Caller, gate: Gate, **options: Any) -> None:
+    def __init__(self, caller: Caller, gate: Gate, quiet: _QuietLog, **options: Any) -> None:
         super().__init__(**options)
+        # strangers can make it log, also where no command line has set logging up
+        self.logger = self.conn.logger = quiet  # type: ignore[assignment]
         self.caller = caller
         self._gate = gate
         self.app_state = {**self.app_state, "caller": caller}
@@ -237,8 +258,9 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         self.gate = Gate(loop.time())
         self._bound = bound
+        quiet = _QuietLog(log)
         config = uvicorn.Config(
-            app, http=partial(_Http, self.gate), ws=WebSocketsSansIOProtocol if websockets else "none", log_config=None,  # type: ignore[arg-type]
+            app, http=partial(_Http, self.gate, quiet), ws=WebSocketsSansIOProtocol if websockets else "none", log_config=None,  # type: ignore[arg-type]
             access_log=False, lifespan="off", timeout_graceful_shutdown=1, timeout_keep_alive=int(REQUEST_TIME),
             server_header=False, **options,
         )  # fmt: skip

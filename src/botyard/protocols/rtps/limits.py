@@ -30,7 +30,7 @@ MAX_PARAMETERS: Final = 512
 """Most parameters of a list."""
 MAX_NAME_BYTES: Final = 256
 """Longest name of a topic or type with its NUL, bytes."""
-MAX_USER_DATA_BYTES: Final = 4096
+MAX_USER_DATA_BYTES: Final = 1024
 """Longest user data, bytes."""
 MAX_LOCATORS: Final = 16
 """Most locators of a kind that are read."""

@@ -1,0 +1,130 @@
+"""What peers can make the simulator keep: one table in bytes, for one client, for one address and for all together.
+
+Each number follows from the limits that the protocols apply. `docs/explanation/security.md` shows the table, which `markdown` makes. A test
+compares them, and asks each field of each message for its limit.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from botyard.interfaces.ambf import link as ambf_objects
+from botyard.interfaces.gate import MAX_GUESTS, MAX_STRANGERS, MAX_STRANGERS_EACH
+from botyard.interfaces.page.desk import MAX_VIEWERS
+from botyard.protocols import vda5050 as vda
+from botyard.protocols.ambf import link as ambf
+from botyard.protocols.dds import services as dds
+from botyard.protocols.foxglove import session as foxglove
+from botyard.protocols.rosbridge import outbox
+from botyard.protocols.rosbridge import session as rosbridge
+from botyard.protocols.rtps import limits as rtps
+from botyard.protocols.shares import ENTRY_BYTES, SHARES
+from botyard.protocols.tcpros import api, http, master, wire
+from botyard.protocols.webgui import messages
+from botyard.protocols.webgui import session as page
+from botyard.servers import http as web
+from botyard.servers import intake, tcp, tcpros, vda5050, xmlrpc
+
+CLIENTS: Final = 100
+"""Clients of rosbridge and of Foxglove (`clients` in `app/builtin.py`), of one address half of them."""
+LINKS: Final = 64
+"""The same of AMBF without ROS."""
+LOCATOR_BYTES: Final = 128
+"""An address of an endpoint, as Python keeps it."""
+ENDPOINT_BYTES: Final = (
+    4 * ENTRY_BYTES + 2 * rtps.MAX_NAME_BYTES + rtps.MAX_USER_DATA_BYTES + rtps.MAX_LOCATORS * LOCATOR_BYTES
+)
+"""A remote endpoint of ROS 2 with what the endpoint of ours that it matches knows of it."""
+REGISTRATION_BYTES: Final = ENTRY_BYTES + 2 * api.MAX_NAME + http.MAX_URI
+"""A registration at the ROS 1 master: two names and an address."""
+ORDER_NODE_BYTES: Final = 4 * ENTRY_BYTES + 4 * vda.MAX_TEXT
+"""A node of an order of VDA 5050 with the edge behind it."""
+
+
+class Kept(NamedTuple):
+    """A row of the table.
+
+    Attributes
+    ----------
+    protocol, what : str
+    client, address, together : int
+        Most bytes that one client, one address, and all clients make the simulator keep.
+    """
+
+    protocol: str
+    what: str
+    client: int
+    address: int
+    together: int
+
+
+def _of_clients(protocol: str, what: str, client: int, clients: int, each: int = 0) -> Kept:
+    """A row whose clients are counted: `each` of an address, by default half."""
+    return Kept(protocol, what, client, client * (each or clients // 2), client * clients)
+
+
+KEPT: Final = (
+    Kept("Pioneer", "bytes of a robot's client that wait", intake.MAX_QUEUED, intake.MAX_QUEUED, intake.MAX_QUEUED),
+    Kept("Pioneer", "reports that it has not read", tcp.MAX_UNSENT, tcp.MAX_UNSENT, tcp.MAX_UNSENT),
+    _of_clients("Pioneer", "bytes of strangers, of a port", tcp.MAX_EARLY, tcp.MAX_STRANGERS, tcp.MAX_STRANGERS),
+    _of_clients("page", "a message of a stranger", messages.MAX_TEXT, MAX_STRANGERS, MAX_STRANGERS_EACH),
+    _of_clients("page", "messages that a viewer has not read", page.MAX_BACKLOG, 2 * MAX_VIEWERS, 2 * MAX_VIEWERS),
+    _of_clients("page", "requests of it that wait", page.MAX_PENDING * ENTRY_BYTES + messages.MAX_TEXT, 2 * MAX_VIEWERS, 2 * MAX_VIEWERS),
+    _of_clients("page", "answers by HTTP that are not read", web.MAX_UNSENT, MAX_GUESTS, MAX_GUESTS),
+    _of_clients("ROS 1: XML-RPC", "bytes that wait", xmlrpc.MAX_WAITING, xmlrpc.MAX_CONNECTIONS, xmlrpc.MAX_EACH),
+    Kept("ROS 1: XML-RPC", "calls under way", xmlrpc.MAX_UNDER_WAY, xmlrpc.MAX_UNDER_WAY, xmlrpc.MAX_UNDER_WAY),
+    Kept(
+        "ROS 1: XML-RPC", "long answers", xmlrpc.MAX_ANSWER, xmlrpc.MAX_LARGE * xmlrpc.MAX_ANSWER,
+        xmlrpc.MAX_LARGE * xmlrpc.MAX_LARGE_SOURCES * xmlrpc.MAX_ANSWER,
+    ),
+    Kept("ROS 1: the master", "parameters", master.MAX_PARAMETER_TEXT, master.MAX_PARAMETER_TEXT, master.MAX_PARAMETER_TEXT),
+    Kept("ROS 1: the master", "registrations", *3 * (master.MAX_ENTRIES * REGISTRATION_BYTES,)),
+    _of_clients(
+        "ROS 1: TCPROS", "a header of a stranger", wire.MAX_HEADER + tcpros.MAX_WAITING, tcpros.MAX_STRANGERS, tcpros.MAX_STRANGERS_EACH
+    ),
+    _of_clients("ROS 1: TCPROS", "a request that has begun", 2 * tcpros.MAX_WAITING, tcpros.MAX_CONNECTIONS, tcpros.MAX_EACH),
+    Kept(
+        "ROS 2 over DDS", "endpoints", rtps.MAX_PEER_ENDPOINTS * ENDPOINT_BYTES, rtps.MAX_ENDPOINTS * ENDPOINT_BYTES,
+        rtps.MAX_ENDPOINTS * ENDPOINT_BYTES,
+    ),
+    Kept("ROS 2 over DDS", "samples behind a missing one", *2 * (rtps.MAX_TOTAL_HELD_BYTES // SHARES,), rtps.MAX_TOTAL_HELD_BYTES),
+    Kept("ROS 2 over DDS", "samples in fragments", *2 * (rtps.MAX_ASSEMBLY_BYTES // SHARES,), rtps.MAX_ASSEMBLY_BYTES),
+    Kept("ROS 2 over DDS", "what waits for it", rtps.MAX_PEER_ADDRESSES * rtps.MAX_QUEUED_BYTES, *2 * (rtps.MAX_TOTAL_QUEUED_BYTES,)),
+    Kept("ROS 2 over DDS", "responses of a service whose reader is not there", *3 * (dds.MAX_WAITING_BYTES,)),
+    Kept(
+        "rosbridge", "subscriptions, calls, fragments, offers", rosbridge.MAX_KEPT, rosbridge.MAX_ALL_KEPT // SHARES, rosbridge.MAX_ALL_KEPT
+    ),
+    _of_clients("rosbridge", "messages that it has not read", outbox.MAX_WAITING, CLIENTS),
+    _of_clients("rosbridge", "answers that it has not read", outbox.MAX_ANSWER_SIZE, CLIENTS),
+    _of_clients("rosbridge", "requests of others that it has not read", outbox.MAX_REQUEST_SIZE, CLIENTS),
+    Kept("Foxglove", "subscriptions, calls, channels, names", foxglove.MAX_KEPT, foxglove.MAX_ALL_KEPT // SHARES, foxglove.MAX_ALL_KEPT),
+    _of_clients("Foxglove", "messages that it has not read", foxglove.MAX_WAITING, CLIENTS),
+    _of_clients("Foxglove", "answers that it has not read", foxglove.MAX_ANSWER_SIZE, CLIENTS),
+    _of_clients("AMBF without ROS", "a frame, and states that it has not read", ambf.MAX_FRAME + ambf_objects.MAX_WAITING, LINKS),
+    Kept("VDA 5050", "orders of an AGV that wait", *3 * (vda5050.MAX_ORDERS * vda5050.MAX_PAYLOAD,)),
+    Kept("VDA 5050", "the order of an AGV", *3 * (vda.MAX_NODES * ORDER_NODE_BYTES,)),
+)  # fmt: skip
+"""All that peers make the simulator keep."""
+
+
+def shown(size: int) -> str:
+    """A number of bytes for people, rounded up."""
+    for unit, bytes_of in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= bytes_of:
+            return f"{-(-size // bytes_of):,} {unit}"
+    return f"{size} bytes"
+
+
+def markdown() -> str:
+    """The table as `docs/explanation/security.md` shows it."""
+    rows = ["| protocol | what is kept | of a client | of an address | of all |", "|---|---|---|---|---|"]
+    rows += [
+        f"| {k.protocol} | {k.what} | {shown(k.client)} | {shown(k.address)} | {shown(k.together)} |" for k in KEPT
+    ]
+    return "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")
+
+__all__ = ["KEPT", "Kept", "markdown"]

@@ -1,0 +1,49 @@
+"""What strangers make the HTTP server's libraries say is told once a second, without traces."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from botyard.servers.http import HttpServer, listening
+
+ASK = (
+    b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
+NOT_UTF8 = b"\x81\x84\0\0\0\0\xff\xfe\xff\xfe"
+
+
+async def accepts(scope: object, receive: object, send: object) -> None:
+    """An application that takes WebSockets and listens."""
+    await receive()  # type: ignore[operator]
+    await send({"type": "websocket.accept"})  # type: ignore[operator]
+    while (await receive())["type"] != "websocket.disconnect":  # type: ignore[operator]
+        pass
+
+
+def test_texts_that_are_not_utf_8(caplog: pytest.LogCaptureFixture) -> None:
+    """They end their connections, and nothing else."""
+    caplog.set_level(logging.INFO)
+
+    async def scene() -> None:
+        bound = listening("127.0.0.1", [0])
+        server = HttpServer(accepts, bound, websockets=True)
+        port = bound.getsockname()[1]
+        for _ in range(40):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(ASK)
+            assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+            writer.write(NOT_UTF8)
+            closed = await reader.read()
+            assert closed[:2] == b"\x88\x02" and int.from_bytes(closed[2:4], "big") == 1007
+            writer.close()
+        await server.close()
+
+    asyncio.run(asyncio.wait_for(scene(), 120.0))
+    told = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert told and not any(record.exc_info for record in told)
+    assert all(record.name == "botyard.http" for record in told)
+    assert len(told) < 40
