@@ -159,3 +159,14 @@ def test_the_table() -> None:
     for row in KEPT:
         assert 0 < row.client <= row.address <= row.together, row
     assert markdown() in PAGE.read_text("utf-8"), "python -m botyard.servers.kept makes the table"
+
+
+def test_clients_of_one_address_share_what_waits_unread() -> None:
+    """Each has an equal part, and more when others have gone."""
+    shares = Shares(10**9)
+    crowd = [Account(shares, "a", 100) for _ in range(10)]
+    assert crowd[0].part(30, 100) == 10 and Account(shares, "b", 100).part(30, 100) == 30
+    for one in crowd[2:]:
+        one.close()
+        one.close()
+    assert crowd[0].part(30, 100) == 30 and crowd[0].part(90, 100) == 50

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 ENTRY_BYTES: Final = 512
@@ -24,14 +25,17 @@ class Shares:
     ----------
     used : int
         Bytes of all together.
+    clients : Counter of str
+        Clients of each address that have an account.
     """
 
-    __slots__ = ("_each", "_limit", "_used_by", "used")
+    __slots__ = ("_each", "_limit", "_used_by", "clients", "used")
 
     def __init__(self, limit: int, each: int = 0) -> None:
         self._limit = limit
         self._each = each or limit // SHARES
         self._used_by: dict[str, int] = {}
+        self.clients: Counter[str] = Counter()
         self.used = 0
 
     def take(self, whose: str, size: int, *, is_first_free: bool = False) -> bool:
@@ -79,11 +83,17 @@ class Account:
         Bytes of this client.
     """
 
-    __slots__ = ("_limit", "_shares", "_whose", "used")
+    __slots__ = ("_is_open", "_limit", "_shares", "_whose", "used")
 
     def __init__(self, shares: Shares, whose: str, limit: int) -> None:
         self._shares, self._whose, self._limit = shares, whose, limit
+        self._is_open = True
+        shares.clients[whose] += 1
         self.used = 0
+
+    def part(self, most: int, address: int) -> int:
+        """What may wait unread for the client, of `most` bytes for one and `address` for all of its address."""
+        return min(most, address // max(1, self._shares.clients[self._whose]))
 
     def take(self, size: int) -> bool:
         """Take room, if there is some."""
@@ -102,6 +112,9 @@ class Account:
     def close(self) -> None:
         """Give all of it back: the client has gone."""
         self.give_back(self.used)
+        if self._is_open:
+            self._is_open = False
+            self._shares.clients -= Counter({self._whose: 1})
 
 
 def cost(*texts: object) -> int:

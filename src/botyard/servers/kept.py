@@ -94,12 +94,16 @@ KEPT: Final = (
     Kept(
         "rosbridge", "subscriptions, calls, fragments, offers", rosbridge.MAX_KEPT, rosbridge.MAX_ALL_KEPT // SHARES, rosbridge.MAX_ALL_KEPT
     ),
-    _of_clients("rosbridge", "messages that it has not read", outbox.MAX_WAITING, CLIENTS),
-    _of_clients("rosbridge", "answers that it has not read", outbox.MAX_ANSWER_SIZE, CLIENTS),
+    Kept("rosbridge", "messages that it has not read", outbox.MAX_WAITING, outbox.MAX_ADDRESS_WAITING, CLIENTS * outbox.MAX_WAITING),
+    Kept("rosbridge", "answers that it has not read", outbox.MAX_ANSWER_SIZE, outbox.MAX_ADDRESS_WAITING, CLIENTS * outbox.MAX_ANSWER_SIZE),
     _of_clients("rosbridge", "requests of others that it has not read", outbox.MAX_REQUEST_SIZE, CLIENTS),
     Kept("Foxglove", "subscriptions, calls, channels, names", foxglove.MAX_KEPT, foxglove.MAX_ALL_KEPT // SHARES, foxglove.MAX_ALL_KEPT),
-    _of_clients("Foxglove", "messages that it has not read", foxglove.MAX_WAITING, CLIENTS),
-    _of_clients("Foxglove", "answers that it has not read", foxglove.MAX_ANSWER_SIZE, CLIENTS),
+    Kept(
+        "Foxglove", "messages that it has not read", foxglove.MAX_WAITING, foxglove.MAX_ADDRESS_WAITING, CLIENTS * foxglove.MAX_WAITING
+    ),
+    Kept(
+        "Foxglove", "answers that it has not read", foxglove.MAX_ANSWER_SIZE, foxglove.MAX_ADDRESS_WAITING, CLIENTS * foxglove.MAX_ANSWER_SIZE
+    ),
     _of_clients("AMBF without ROS", "a frame, and states that it has not read", ambf.MAX_FRAME + ambf_objects.MAX_WAITING, LINKS),
     Kept("VDA 5050", "orders of an AGV that wait", *3 * (vda5050.MAX_ORDERS * vda5050.MAX_PAYLOAD,)),
     Kept("VDA 5050", "the order of an AGV", *3 * (vda.MAX_NODES * ORDER_NODE_BYTES,)),

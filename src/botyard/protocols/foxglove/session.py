@@ -22,6 +22,8 @@ MAX_MESSAGE: Final = 1 << 20
 """Longest message of a client, bytes."""
 MAX_WAITING: Final = 16 << 20
 """Most bytes of messages that wait for a client; the newest message is kept whatever its size."""
+MAX_ADDRESS_WAITING: Final = 128 << 20
+"""The same of all clients of one address together, and the same of their answers: each has an equal part."""
 MAX_ANSWERS: Final = 1000
 """Most answers that wait for a client; beyond that it is disconnected."""
 MAX_ANSWER_SIZE: Final = 64 << 20
@@ -280,7 +282,8 @@ class FoxgloveSession:
             self._order.append(to)
         to.queue.append(data)
         self._size += len(data)
-        while self._size > MAX_WAITING and len(self._order) > 1:
+        most = self._account.part(MAX_WAITING, MAX_ADDRESS_WAITING)
+        while self._size > most and len(self._order) > 1:
             self._size -= len(self._order.popleft().queue.popleft())
         self._wake()
 
@@ -526,7 +529,9 @@ class FoxgloveSession:
     def _answer(self, data: Wire) -> None:
         if self.is_closed:
             return
-        if len(self._answers) >= MAX_ANSWERS or self._answer_size >= MAX_ANSWER_SIZE:
+        if len(self._answers) >= MAX_ANSWERS or self._answer_size >= self._account.part(
+            MAX_ANSWER_SIZE, MAX_ADDRESS_WAITING
+        ):
             self._warn(
                 f"foxglove: {len(self._answers)} answers wait for a client that does not read them: it is disconnected"
             )

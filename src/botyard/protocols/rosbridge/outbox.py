@@ -11,10 +11,12 @@ from typing import Final
 
 from botyard.protocols.rosbridge.encodings import COMPRESSIONS, MIN_FRAGMENT, Wire, fragments
 from botyard.protocols.rosbridge.operations import MAX_QUEUE, MAX_THROTTLE_MS, Id, Subscribe
-from botyard.protocols.shares import ENTRY_BYTES, Shares, cost
+from botyard.protocols.shares import ENTRY_BYTES, Account, Shares, cost
 
 MAX_WAITING: Final = 16 << 20
 """Most characters and bytes of messages that wait for a client; the newest message is kept whatever its size."""
+MAX_ADDRESS_WAITING: Final = 128 << 20
+"""The same of all clients of one address together, and the same of their answers: each has an equal part."""
 MAX_ANSWERS: Final = 1000
 """Most answers that wait for a client; beyond that it is disconnected."""
 MAX_FEEDBACK: Final = 100
@@ -92,9 +94,17 @@ class Subscription:
 
 
 class Outbox:
-    """Everything that waits for a client."""
+    """Everything that waits for a client.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    account : Account
+        The client's: it says how many share its address.
+    """
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._newest = 0
         self._answers: deque[tuple[Wire, int, str | None]] = deque()
         """Answers, and the size of their fragments; requests of other clients, and whose they are."""
         self._requests = Shares(MAX_REQUEST_SIZE)
@@ -109,21 +119,27 @@ class Outbox:
     @property
     def is_overfull(self) -> bool:
         """Whether more answers wait than a client may leave unread."""
-        return len(self._answers) - self._request_count > MAX_ANSWERS or self._answer_size > MAX_ANSWER_SIZE
+        return len(self._answers) - self._request_count > MAX_ANSWERS or self._answer_size - self._newest > self._most(
+            MAX_ANSWER_SIZE
+        )
+
+    def _most(self, size: int) -> int:
+        return self._account.part(size, MAX_ADDRESS_WAITING)
 
     @property
     def has_room(self) -> bool:
         """Whether few answers wait."""
         own = len(self._answers) - self._request_count
-        return own < MAX_FEEDBACK and self._answer_size < MAX_ANSWER_SIZE // 2
+        return own < MAX_FEEDBACK and self._answer_size < self._most(MAX_ANSWER_SIZE) // 2
 
     def fits(self, size: int) -> bool:
         """Whether an answer of this size may be added."""
-        return self._answer_size + size <= MAX_ANSWER_SIZE
+        return not self._answer_size or self._answer_size + size <= self._most(MAX_ANSWER_SIZE)
 
     def answer(self, wire: Wire, fragment: int = 0) -> None:
         """Add an answer, to be sent in fragments of this size; 0: whole."""
         self._answers.append((wire, fragment, None))
+        self._newest = len(wire)
         self._answer_size += len(wire)
 
     def request(self, wire: Wire, whose: str) -> bool:
@@ -165,7 +181,8 @@ class Outbox:
 
     def _make_room(self) -> None:
         """Drop the oldest messages while there is too much, but not the newest one."""
-        while self._size > MAX_WAITING and len(self._order) + sum(len(s.held) for s in self._held) > 1:
+        most = self._most(MAX_WAITING)
+        while self._size > most and len(self._order) + sum(len(s.held) for s in self._held) > 1:
             if self._order:
                 self._size -= len(self._order.popleft().queue.popleft())
             else:

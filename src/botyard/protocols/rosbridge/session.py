@@ -176,7 +176,7 @@ class RosbridgeSession:
         self._bus, self._clock, self._wake, self._warn = bus, clock, wake, warn
         self._account = account or Account(Shares(MAX_ALL_KEPT), source, MAX_KEPT)
         self.source = source
-        self._out = Outbox()
+        self._out = Outbox(self._account)
         self._subscriptions: dict[str, Subscription] = {}
         self._partial: dict[str | int, _Partial] = {}
         self._calls: dict[int, _Call] = {}
@@ -240,7 +240,7 @@ class RosbridgeSession:
         self._subscriptions.clear()
         self._partial.clear()
         self._calls.clear()
-        self._out = Outbox()
+        self._out = Outbox(self._account)
 
     # -- what the bus calls
 
