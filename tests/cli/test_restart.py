@@ -186,11 +186,12 @@ def test_a_command_that_ends_it_as_a_crash(tmp_path: Path) -> None:
 def test_it_is_not_started_again_when_nobody_wants_that(tmp_path: Path) -> None:
     """CLI-040: one process, and its crash is the end."""
     port = free_port(3)
-    options = ("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port), "--no-crash-restart")
+    options = ("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port), "--no-crash-restart", "-l", "a.log")
     with supervised(*options, folder=tmp_path) as s, PioneerClient(port=port) as robot:
         assert s.worker == 0, "nobody looks after another process"
         robot.send(C.RESET)
         assert s.process.wait(PATIENCE) == 236
+        assert "RESET" in (tmp_path / "a.log-crash").read_text(), "as a fatal signal leaves it"
         assert s.process.stderr is not None
         assert "it is started again" not in s.process.stderr.read()
 
@@ -329,3 +330,18 @@ def test_a_state_file_is_of_one_simulator(tmp_path: Path, monkeypatch: pytest.Mo
             supervisor._state_path(second, None, str(state))
     with contextlib.ExitStack() as third:
         assert supervisor._state_path(third, None, str(state)) == state
+
+
+def test_a_fault_without_a_state_has_the_status_of_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A fatal signal before the first state was written, as everywhere: 236, and the log is kept."""
+    (tmp_path / "a.log").write_text("before")
+    monkeypatch.setattr(supervisor._Worker, "run", lambda self, command, folder: -signal.SIGSEGV)
+    log = str(tmp_path / "a.log")
+    monkeypatch.setattr(supervisor, "_state_path", lambda stack, log_file, state_file: tmp_path / "none")
+    assert supervisor.supervise(["--nomap"], log, None, tmp_path) == 236
+    assert "the simulator has died (Segmentation fault)" in capsys.readouterr().err
+    assert (tmp_path / "a.log-crash").read_text() == "before"
+    monkeypatch.setattr(supervisor._Worker, "run", lambda self, command, folder: -signal.SIGTERM)
+    assert supervisor.supervise(["--nomap"], log, None, tmp_path) == 128 + signal.SIGTERM

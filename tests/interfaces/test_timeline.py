@@ -203,3 +203,22 @@ def test_what_happens_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(said()) == 6 and said()[-1] == ("map", "map map7")
 
     run(test)
+
+
+def test_subscriptions_are_counted_as_the_original_does() -> None:
+    """One for each robot that is driven, and one for each device that is read."""
+
+    def test(parts: Parts, desk: PageDesk) -> None:
+        ann, bob = parts.hub.sim.robots["ann"], parts.hub.sim.robots["bob"]
+        assert desk._status().subscriptions == 0
+        ann.claim("a client")
+        assert desk._status().subscriptions == 1
+        ann.lasers[0].subscribe("a client", True)
+        ann.sonar.subscribe("a client", True)
+        bob.claim("a client")
+        bob.claim("another client")
+        assert desk._status().subscriptions == 4
+        ann.release("a client")
+        assert desk._status().subscriptions == 3
+
+    run(test)

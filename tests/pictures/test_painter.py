@@ -13,10 +13,12 @@ import pytest
 from PIL import Image
 
 import botyard
+from botyard.formats import armap
+from botyard.formats.armapscene import to_scene
 from botyard.geometry import Pose, transform_point
 from botyard.model.colors import rgb
 from botyard.model.scene import Scene
-from botyard.pictures import painter
+from botyard.pictures import draw, painter
 from botyard.pictures.options import picture_options
 from botyard.pictures.painter import Painter
 from botyard.pictures.palette import THEMES, robot_colors, theme
@@ -301,3 +303,18 @@ def test_notebooks_show_pictures() -> None:
 def test_the_page_has_the_colors_of_the_palette() -> None:
     done = subprocess.run([sys.executable, "tools/web_palette.py", "--check"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_reflector_line_has_its_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is 2 cm thick: an edge of another colour would hide all of it."""
+    text = '2D-Map\nLineMinPos: -3000 -2000\nLineMaxPos: 3000 -2000\nNumLines: 1\nCairn: Reflector 0 0 0 "" ICON "" -2000 1000 2000 1000\n'
+    text += "LINES\n-3000 -2000 3000 -2000\nDATA\n"
+    scene = to_scene(armap.parse(text))
+
+    def colored() -> int:
+        image = np.asarray(draw.render_scene(scene, size=600), np.int16)[..., :3]
+        return int((np.abs(image - rgb(scene.boxes[0].color)).max(axis=2) < 40).sum())
+
+    assert colored() > 300
+    monkeypatch.setattr(painter, "LINE_M", 0.0)
+    assert colored() < 300, "else an edge of the color of all edges would not be told from it"

@@ -14,6 +14,7 @@ from botyard.model.readings import GripperState
 from botyard.model.scene import Area, Place, Scene
 from botyard.protocols.pioneer import gripperbits
 from botyard.protocols.pioneer.accessoryreports import Encoders, GripperReport, Gyro, Io, JoystickReport
+from botyard.protocols.pioneer.commands import C
 from botyard.protocols.pioneer.packet import Parser
 from botyard.protocols.pioneer.reports import Config
 from tests.protocols.lines import Client
@@ -498,3 +499,16 @@ def test_poses_of_both_lasers_count() -> None:
     assert front.ranges[90] == pytest.approx(2.0)
     assert rear.ranges[90] == rear.range_max, "it looks the other way"
     assert rear.frame_pose.x == -0.155
+
+
+def test_an_increment_of_nothing_is_refused() -> None:
+    """SIM_LRF_SET_RES 0 would stop all scans without a word: it is ignored, and the log says so."""
+    c = Client("p3dx-equipped")
+    c.send(C.SIM_LRF_ENABLE, 2)
+    c.send(C.SIM_LRF_SET_RES, 200)
+    c.run(0.3)
+    readings = int.from_bytes(c.get(0x61)[-1].data[:2], "little")
+    assert readings > 1
+    c.send(C.SIM_LRF_SET_RES, 0)
+    assert int.from_bytes(c.get(0x61, 0.5)[-1].data[:2], "little") == readings
+    assert any("SIM_LRF_SET_RES: expected hundredths of a degree, not 0" in text for text in c.log)

@@ -916,3 +916,14 @@ async def test_the_master_calls_few_at_a_time_and_dead_nodes_hold_up_nobody() ->
         assert len(master._lines[1]) + master._workers[1] >= 198, "those that did not answer wait apart"
         await until(lambda: len(alive.calls) == 2)
     master.close()
+
+
+@run
+async def test_when_all_is_told_the_master_knows_all() -> None:
+    async with World() as world:
+        for k in range(30):
+            topic = Topic(f"/more{k}", "std_msgs/Bool", lambda _: None, "", version=lambda: 0)
+            world.ros.advertise("/sim", topic, lambda: world.once, lambda: None)
+        await world.ros.settle()
+        _, _, (published, _, _) = world.master.master.call("getSystemState", ("/t",))
+        assert {f"/more{k}" for k in range(30)} <= {name for name, _ in published}

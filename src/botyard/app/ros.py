@@ -234,6 +234,7 @@ class RosInterfaces:
         if self._master is not None:
             self._master.master.is_own = ros.is_node
         self._join(ros)
+        await ros.settle()  # whoever reads "ready" finds all topics
         self._yard.interfaces["ros1"].on = True
 
     async def connect_or_start_master(self) -> None:

@@ -379,6 +379,10 @@ async def _serve(
             # modules, kernels and the world live as long as the run: looking through them for garbage holds up a step by 60 to 100 ms
             gc.freeze()
             status = await hub.run()
+            if hub.is_crash and not o.no_crash_handler:
+                from botyard.servers.supervise import keep_log
+
+                keep_log(o.log_file)
             if keeper is not None and not hub.is_crash:
                 keeper.forget()
             _write_results(sim, o, place)

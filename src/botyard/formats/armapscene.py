@@ -142,7 +142,8 @@ def _boxes(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[BoxObject]
             yield make(cairn, f"Box:{n_boxes}", returns, color)
         elif _is_reflector(kind):
             n_reflectors += 1
-            yield _line_box(cairn, f"Reflector:{n_reflectors}", Returns(laser=2), "magenta")
+            color = (sector.color if sector else None) or "magenta"
+            yield _line_box(cairn, f"Reflector:{n_reflectors}", Returns(laser=2), color)
 
 
 def _cairn_pose(cairn: Cairn) -> Pose:

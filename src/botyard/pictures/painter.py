@@ -38,6 +38,8 @@ MAX_TILE: Final = 40_000_000
 """Most pixels of the map that are drawn in advance around a view that moves."""
 DOT: Final = 2.5
 """Bodies that reach less far than this, pixels, are drawn as dots."""
+LINE_M: Final = 0.03
+"""Widest body that counts as a line, m; as on the page (``web/src/view/shape.ts``)."""
 _LABELS_FROM: Final = 6.0
 """Names are written from this scale on, pixels for a metre."""
 _FINE: Final = 65_536
@@ -292,8 +294,8 @@ def draw_body(image: Image.Image, looks: Looks, figure: Figure, pose: Pose, view
     box = _pixel_box(places, 3)
     if _is_outside(box, view):
         return
-    line = colors.stalled if figure.stalled else colors.outline
     fill = (*rgb(looks.color), 255)
+    line = colors.stalled if figure.stalled else fill if is_line(looks) else colors.outline
     if reach(looks) * view.scale < DOT:
         x, y = view.pixel(pose.x, pose.y)
         dot = Mask(view, line if figure.stalled else fill, box)
@@ -331,6 +333,12 @@ def heading_mark(outline: Outline) -> list[Point]:
 def reach(looks: Looks) -> float:
     """How far a body reaches from its origin, m."""
     return max(0.05, *(math.hypot(x, y) for part in looks.parts for x, y in part))
+
+
+def is_line(looks: Looks) -> bool:
+    """Whether a body is a line, such as a reflector of a map: its edge has its own colour, which an edge of another colour would hide."""
+    corners = np.array([corner for part in looks.parts for corner in part], np.float64).reshape(-1, 2)
+    return not looks.drives and len(corners) > 0 and float(np.ptp(corners, axis=0).min()) <= LINE_M
 
 
 def _draw_labels(image: Image.Image, still: Still, view: View, colors: Theme) -> None:

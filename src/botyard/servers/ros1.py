@@ -34,6 +34,8 @@ from botyard.servers.timeshare import TimeShare
 from botyard.servers.xmlrpc import SHARE as RPC_SHARE
 from botyard.servers.xmlrpc import Peer, RpcServer, ask
 
+SETTLE_S: Final = 10.0
+"""Longest time that a start waits for all topics to be registered, s."""
 MASTER_POLL_S: Final = 1.0
 """Poll interval of the master, s."""
 MIN_QUERY_INTERVAL_S: Final = 0.02
@@ -335,6 +337,13 @@ class Ros1:
         for node in self._nodes.values():
             for entry in node.entries:
                 self._todo.put_nowait((node, *_split(entry.register())))
+
+    async def settle(self) -> None:
+        """Wait until the master was told all that there is to tell, `SETTLE_S` at most."""
+        if self.is_registered:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SETTLE_S):
+                    await self._todo.join()
 
     def wait(self) -> None:
         """Keep looking at the master, and carry out what is to be told to it."""

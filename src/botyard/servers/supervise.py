@@ -70,11 +70,15 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
         while True:
             begin = time.monotonic()
             status = worker.run([*command, *more], folder)
-            if not _is_crash(status) or not state.exists():
+            if not _is_crash(status):
                 return status if status >= 0 else 128 - status  # as a shell tells it
             if status < 0:  # it had no time to do so itself
                 keep_log(log_file)
             how = signal.strsignal(-status) if status < 0 else f"status {status}"
+            if not state.exists():  # there is nothing to go on from
+                if status < 0:
+                    _say(f"botyard: the simulator has died ({how})")
+                return int(ExitCode.CRASH)
             deaths.append(time.monotonic())
             if len(deaths) == MAX_CRASHES and deaths[-1] - deaths[0] < CRASH_WINDOW_S:
                 _say(f"botyard: the simulator has died ({how}), too often: it is not started again")

@@ -6,7 +6,7 @@ import { Camera } from "./camera";
 import { gridLines } from "./grid";
 import { css, rgba } from "./palette";
 import { choose, type Chosen, type Drawn, type Renderer } from "./renderer";
-import { headingMark } from "./shape";
+import { headingMark, isLine } from "./shape";
 import { JUMP, SAMPLES } from "./trails";
 import { isJump, MAX_FILLED, type World } from "./world";
 
@@ -30,7 +30,7 @@ export class Canvas2D implements Renderer {
   private dotsCtx: CanvasRenderingContext2D;
   private image: ImageData | null = null;
   private pixels = new Uint32Array(0);
-  private paths = new Map<Model, { body: Path2D; mark: Path2D | null; size: number }>();
+  private paths = new Map<Model, { body: Path2D; mark: Path2D | null; size: number; isLine: boolean }>();
   private pathsVersion = -1;
   private directions = new Map<number, Float64Array>();
 
@@ -378,7 +378,7 @@ export class Canvas2D implements Renderer {
           nose.forEach(([x, y], i) => (i ? mark!.lineTo(x, y) : mark!.moveTo(x, y)));
           mark.closePath();
         }
-        return [model, { body, mark, size }];
+        return [model, { body, mark, size, isLine: isLine(model) }];
       }),
     );
   }
@@ -400,7 +400,7 @@ export class Canvas2D implements Renderer {
       const [px, py] = camera.toScreen(x, y);
       drawn.bodies++;
       const stalled = (state[i] & Bit.STALLED) !== 0;
-      const outline = stalled ? world.palette.stalled : world.palette.outline;
+      const outline = stalled ? world.palette.stalled : shape.isLine ? css(world.color(i)) : world.palette.outline;
       if (shape.size * camera.scale < DOT) {
         ctx.fillStyle = stalled ? outline : css(world.color(i));
         ctx.fillRect(px - DOT, py - DOT, 2 * DOT, 2 * DOT);

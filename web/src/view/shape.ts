@@ -1,4 +1,4 @@
-// The mark that tells where a body's front is.
+// What is drawn of a body's shape: the mark that tells where its front is, and whether it is a line.
 
 import type { Model } from "../generated/messages";
 
@@ -17,4 +17,17 @@ export function headingMark(model: Model): [number, number][] | null {
     [nose * 0.42, half * 0.42],
     [nose * 0.42, -half * 0.42],
   ];
+}
+
+/** Widest body that counts as a line, such as a reflector of a map (2 cm), m. */
+const LINE = 0.03;
+
+/** Whether a body is a line: its edge has its own colour, which an edge of another colour would hide. */
+export function isLine(model: Model): boolean {
+  if (model.drives || !model.parts.length) return false;
+  const extent = (axis: 0 | 1) => {
+    const all = model.parts.flatMap((part) => part.map((corner) => corner[axis]));
+    return Math.max(...all) - Math.min(...all);
+  };
+  return Math.min(extent(0), extent(1)) <= LINE;
 }

@@ -8,7 +8,7 @@ import type { Camera } from "./camera";
 import { gridLines } from "./grid";
 import { rgba } from "./palette";
 import { choose, type Drawn, type Renderer } from "./renderer";
-import { headingMark } from "./shape";
+import { headingMark, isLine } from "./shape";
 import { JUMP, SAMPLES } from "./trails";
 import { MAX_FILLED, type World } from "./world";
 
@@ -57,12 +57,12 @@ const SHADERS = {
   ],
   body: [
     `${COMMON}${POSES} layout(location = 0) in vec3 at; layout(location = 1) in uint row; layout(location = 2) in vec3 paint;
-     uniform vec4 outline, stalled; uniform bool edges, filled; out vec4 color;
+     uniform vec4 outline, stalled; uniform bool edges, filled, is_line; out vec4 color;
      void main() {
        vec4 body = pose_of(row); int state = int(body.w);
        gl_Position = place(body.xy + turned(body.z, at.xy));
        bool is_stalled = (state & 1) != 0;
-       if (edges || at.z > 0.5) color = is_stalled ? stalled : outline;
+       if (edges || at.z > 0.5) color = is_stalled ? stalled : is_line ? vec4(paint, 1.0) : outline;
        else { color = vec4(paint, 1.0); if (!filled || (state & 16) != 0) gl_Position = NOWHERE; }
      }`,
     COLOR,
@@ -131,6 +131,7 @@ interface Mesh {
   fillCount: number;
   lineCount: number;
   rows: number[];
+  isLine: boolean;
 }
 
 /** Whether a WebGL context is drawn by the CPU, for which the other back-end is better. */
@@ -514,7 +515,7 @@ export class WebGL implements Renderer {
         this.instances(world, rows);
         return array;
       };
-      return { fill: make(triangles), lines: make(lines), fillCount: triangles.length / 3, lineCount: lines.length / 3, rows };
+      return { fill: make(triangles), lines: make(lines), fillCount: triangles.length / 3, lineCount: lines.length / 3, rows, isLine: isLine(model) };
     });
     if (this.trailArray) gl.deleteVertexArray(this.trailArray);
     this.trailArray = gl.createVertexArray()!;
@@ -567,6 +568,7 @@ export class WebGL implements Renderer {
     gl.uniform1i(get("filled"), world.layers.fill ? 1 : 0);
     for (const mesh of this.meshes) {
       if (!mesh.rows.length) continue;
+      gl.uniform1i(get("is_line"), mesh.isLine ? 1 : 0);
       gl.uniform1i(get("edges"), 0);
       gl.bindVertexArray(mesh.fill);
       gl.drawArraysInstanced(gl.TRIANGLES, 0, mesh.fillCount, mesh.rows.length);

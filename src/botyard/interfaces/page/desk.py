@@ -288,7 +288,8 @@ class PageDesk:
         filmed = None if self.control.filmer is None else self.control.filmer.present
         recorded = None if self.control.recordings is None else self.control.recordings.present
         return msg.Status(
-            clients=clients, subscriptions=sim.fleet.subscriptions, viewers=len(self.viewers), overruns=self.hub.overruns,
+            # as the original's status bar counts: each robot that is driven, and each device that is read
+            clients=clients, subscriptions=len(driven) + sim.fleet.subscriptions, viewers=len(self.viewers), overruns=self.hub.overruns,
             driven=driven,
             interfaces=[
                 msg.InterfaceState(name=n, on=i.on, about=i.about, problem=i.problem() if i.on else "")

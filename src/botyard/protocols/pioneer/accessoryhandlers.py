@@ -43,6 +43,8 @@ def laser(session: Conversation, packet: Packet) -> None:
         chosen.set_start(value)
     elif number == C.SIM_LRF_SET_FOV_END:
         chosen.set_end(value)
+    elif value == 0:  # no scan has readings without a spacing
+        session.log(Level.WARNING, "SIM_LRF_SET_RES: expected hundredths of a degree, not 0, found 0: it is ignored")
     else:
         chosen.set_increment(value)
     if chosen.is_coarse:
