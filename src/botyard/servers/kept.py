@@ -102,7 +102,8 @@ KEPT: Final = (
         "Foxglove", "messages that it has not read", foxglove.MAX_WAITING, foxglove.MAX_ADDRESS_WAITING, CLIENTS * foxglove.MAX_WAITING
     ),
     Kept(
-        "Foxglove", "answers that it has not read", foxglove.MAX_ANSWER_SIZE, foxglove.MAX_ADDRESS_WAITING, CLIENTS * foxglove.MAX_ANSWER_SIZE
+        "Foxglove", "answers that it has not read", foxglove.MAX_ANSWER_SIZE, foxglove.MAX_ADDRESS_WAITING,
+        CLIENTS * foxglove.MAX_ANSWER_SIZE,
     ),
     _of_clients("AMBF without ROS", "a frame, and states that it has not read", ambf.MAX_FRAME + ambf_objects.MAX_WAITING, LINKS),
     Kept("VDA 5050", "orders of an AGV that wait", *3 * (vda5050.MAX_ORDERS * vda5050.MAX_PAYLOAD,)),
