@@ -82,7 +82,7 @@ def test_each_page_is_shown_its_own_moment() -> None:
         assert one.ask(msg.Look(by=-3)).time == pytest.approx(3.2)
         looked = two.ask(msg.Look(time=1.05))
         assert (looked.tick, looked.missing, looked.gone, looked.disconnected) == (10, [], [], 0)
-        assert [m["type"] for m in two.told()] == ["map", "schema"], "of the past, which has another number"
+        assert [m["type"] for m in two.told()] == ["schema"], "of the past, which has another number"
         frames = [desk.source_of(page.viewer).frame(page.viewer.view) for page in (one, two)]
         assert len({bytes(f) for f in frames}) == 2 and desk.source_of(one.viewer) is not desk.source
         past = desk.timeline.sim_of(two.viewer)
@@ -101,7 +101,7 @@ def test_each_page_is_shown_its_own_moment() -> None:
         with pytest.raises(RuntimeError, match="may only look on"):
             two.ask(msg.GoOn())
         assert two.ask(msg.Look()) is None and desk.source_of(two.viewer) is desk.source
-        assert [m["type"] for m in two.told()] == ["map", "schema"]
+        assert [m["type"] for m in two.told()] == ["schema"]
         with pytest.raises(RuntimeError, match="only a recording"):
             one.ask(msg.Loop(on=True))
 

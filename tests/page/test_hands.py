@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Route
 
 from botyard.clients.pioneer import PioneerClient
 from botyard.devices.robotjoints import RevoluteJointSpec
@@ -315,6 +315,38 @@ def test_maps_are_loaded_dropped_and_taken_away(run: tuple[Served, PageObject]) 
     one.press("Control+l")
     one.tab.get_by_role("button", name="no map an empty plane").click()
     simulator.wait(lambda: simulator.sim.scene.is_empty)
+
+
+def test_another_map_is_shown_whole_at_once_and_never_with_the_old_walls(
+    run: tuple[Served, PageObject], tmp_path: Path
+) -> None:
+    """Each picture shows one world: the map's name, its walls (or none yet), and a view of all of it."""
+    simulator, one = run
+    far = MAP.replace("0 0 9000 0", "60000 30000 69000 30000").replace("9000 0 9000 7000", "69000 30000 69000 37000")
+    (tmp_path / "far.map").write_text(far.replace("9000 7000\nNum", "69000 37000\nNum"))
+    fetched: list[Route] = []
+    one.tab.route("**/map/*.bin", lambda route: fetched.append(route))
+    one.js(
+        "(() => { const sim = __sim, stage = sim.painter.stage, draw = stage.drawNow; window.__seen = [];"
+        " stage.drawNow = () => { draw.call(stage); __seen.push([sim.maps.name, sim.world.map.walls.length / 4,"
+        " sim.camera.x + sim.world.schema.origin[0], sim.camera.y + sim.world.schema.origin[1]]); }; })()"
+    )
+    one.press("Control+l")
+    one.tab.locator("input[type=file]").set_input_files(str(tmp_path / "far.map"))
+    simulator.wait(lambda: simulator.sim.scene.name == "far")
+    one.until("__sim.maps.name === 'far' && __seen.length > 5")
+    one.until("__seen.at(-1)[0] === 'far'")
+    one.tab.wait_for_timeout(100)
+    for route in fetched:
+        route.continue_()
+    one.until("__seen.at(-1)[1] === 2")
+    x0, y0, x1, y1 = one.js(
+        "(([x, y], b) => [b[0] + x, b[1] + y, b[2] + x, b[3] + y])(__sim.world.schema.origin, __sim.world.bounds())"
+    )
+    assert x0 < 3 and y0 < 3 and (x1, y1) == (69, 37), "from the robots, which stay where they are, to the walls"
+    whole = (round((x0 + x1) / 2, 3), round((y0 + y1) / 2, 3))
+    seen = dict.fromkeys((name, walls, round(x, 3), round(y, 3)) for name, walls, x, y in one.js("__seen"))
+    assert list(seen) == [("room", 4, 8, 5), ("far", 0, *whole), ("far", 2, *whole)]
 
 
 def test_worlds_bring_their_robots_and_are_saved(run: tuple[Served, PageObject], tmp_path: Path) -> None:

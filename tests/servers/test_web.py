@@ -411,7 +411,7 @@ def test_the_page_is_read_and_packed_once(tmp_path: Path) -> None:
 
 def test_the_map_is_served_once_and_packed(run: Served) -> None:
     with Client(run) as client:
-        url = client.push("map")["url"]
+        url = client.push("schema")["map"]["url"]
     status, headers, body = fetch(run, f"/{url}", Accept_Encoding="gzip")
     assert status == 200 and "max-age" in headers["cache-control"] and headers["content-encoding"] == "gzip"
     assert gzip.decompress(body)[:4] == frames.MAP_MAGIC

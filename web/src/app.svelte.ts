@@ -2,7 +2,7 @@
 
 import { PAST, type Details, type Push, type Schema, type View, type Welcome } from "./generated/messages";
 import { Connection, type Status } from "./net/connection";
-import { NO_MAP } from "./net/frames";
+import { NO_MAP, type WorldMap } from "./net/frames";
 import { Capture } from "./stores/capture.svelte";
 import { Chart } from "./stores/chart.svelte";
 import { Clock } from "./stores/clock.svelte";
@@ -114,8 +114,7 @@ export class App implements Subjects {
     this.clock = new Clock(session);
     this.timeline = new TimeLine(session, notices, () => this.clock.info.time, () => this.lookedBack());
     this.chart = new Chart(session);
-    const view = { setFirst: viewpoint.setFirst.bind(viewpoint), setMap: this.setMap.bind(this) };
-    this.maps = new Maps(view, session, notices, () => connection.token, () => session.welcome?.page ?? 0, fetch, download);
+    this.maps = new Maps((map) => this.setMap(map), session, notices, () => connection.token, () => session.welcome?.page ?? 0, fetch, download);
     this.capture = new Capture(async (kind) => (await painter.stage?.picture(kind)) ?? null, notices, download);
     this.probe = new Probe(world, camera, session, () => selection.names[0] ?? roster.name(0), redraw);
     this.panels = new Panels(browser.width, session, notices);
@@ -165,8 +164,7 @@ export class App implements Subjects {
       // it counts from the first frame on that bears its number: until then the old one explains what is shown
       this.pendingSchema = message;
       if (!this.world.frame) this.setSchema(message);
-    } else if (message.type === "map") void this.maps.show(message.url, message.name, message.source, message.view ?? null);
-    else if (message.type === "status") {
+    } else if (message.type === "status") {
       this.session.told(message);
       this.timeline.told(message.timeline ?? null);
       void this.chart.told(message.timeline?.chart ?? false);
@@ -199,12 +197,19 @@ export class App implements Subjects {
   }
 
   private setSchema(schema: Schema): void {
-    const { world, roster, selection, drag } = this;
+    const { world, roster, selection, drag, maps } = this;
+    const { map } = schema;
     const [ox, oy] = world.schema?.origin ?? schema.origin;
     const [dx, dy] = [schema.origin[0] - ox, schema.origin[1] - oy];
     const held = drag.held();
     const before = new Set(roster.bodies.map((b) => b.name));
-    this.viewpoint.shift(dx, dy);
+    if (maps.isSame(map)) this.viewpoint.shift(dx, dy);
+    else {
+      // the walls of another map come later; its bodies are never shown in the old one
+      this.setMap({ ...NO_MAP, name: map.name, origin: schema.origin, bounds: map.bounds ?? null });
+      this.viewpoint.refit(map.view ?? null);
+    }
+    void maps.show(map);
     world.setSchema(schema);
     roster.set(schema);
     selection.renumber(before);
@@ -212,9 +217,8 @@ export class App implements Subjects {
     this.viewpoint.forget((name) => world.rows.has(name));
   }
 
-  private setMap(map: typeof NO_MAP): void {
+  private setMap(map: WorldMap): void {
     this.world.setMap(map);
-    this.viewpoint.refit();
     this.painter.redraw();
   }
 
@@ -267,7 +271,7 @@ export class App implements Subjects {
       }
       world.setFrame(frame);
     }
-    viewpoint.update(this.maps.isNone || world.map !== NO_MAP);
+    viewpoint.update();
     this.painter.stage?.drawNow();
     if (frame) {
       connection.acknowledge(frame.number);

@@ -3,7 +3,7 @@ import { App, type Browser } from "../src/app.svelte";
 import type { Push } from "../src/generated/messages";
 import { WRONG_TOKEN } from "../src/net/connection";
 import type { Pressed } from "../src/stores/commands";
-import { detail, FakeStorage, frameBytes, schema, settle, welcome } from "./storefakes";
+import { detail, FakeStorage, frameBytes, mapInfo, schema, settle, welcome } from "./storefakes";
 
 /** A simulator at the other end of the socket: it says what the test says, and answers every request with "ok". */
 class FakeSocket {
@@ -56,7 +56,6 @@ function repaint(): void {
 }
 
 const socket = () => FakeSocket.last;
-const NO_MAP_MESSAGE: Push = { type: "map", url: "", name: "", source: "", view: null };
 
 /** A page that is open, in a world of these robots. */
 function open(robots = ["r0", "r1", "r2"], more: Parameters<typeof welcome>[0] = {}): App {
@@ -65,7 +64,6 @@ function open(robots = ["r0", "r1", "r2"], more: Parameters<typeof welcome>[0] =
   app.connection.open();
   socket().onopen();
   socket().says(welcome(more));
-  socket().says(NO_MAP_MESSAGE);
   socket().says(schema(robots));
   show(1, 1, robots.map((_, i) => [i, 0, 0] as [number, number, number])); // prettier-ignore
   return app;
@@ -117,6 +115,22 @@ describe("the page", () => {
     show(2, 2, [[0.5, 0, 0]]);
     expect([app.roster.robots, app.world.pose(0), [...app.world.selected], app.viewpoint.follow]).toEqual([1, [0.5, 0, 0], [0], null]);
     expect(app.camera.x).toBe(0);
+  });
+
+  it("shows another map with the bodies in it, whole, and the same map from where it was", () => {
+    const app = open();
+    socket().says(schema(["r0"], [], 2, [50, 20], mapInfo("map/2", { bounds: [40, 15, 60, 25] })));
+    repaint();
+    expect([app.maps.name, app.world.map.bounds, app.camera.x]).toEqual(["", null, 1]);
+    show(2, 2, [[-3, 0, 0]]);
+    expect([app.maps.name, app.world.map.bounds, app.camera.x, app.camera.y]).toEqual(["map/2", [40, 15, 60, 25], 0, 0]);
+    app.viewpoint.goTo(2, 1);
+    socket().says(schema(["r0", "r1"], [], 3, [50, 20], mapInfo("map/3", { name: "map/2", bounds: [40, 15, 60, 25] })));
+    show(3, 3, [[-3, 0, 0], [2, 1, 0]]);
+    expect([app.camera.x, app.camera.y]).toEqual([2, 1]);
+    socket().says(schema(["r0", "r1"], [], 4, [0, 0], mapInfo("", { view: [-4, -4, 2, 4] })));
+    show(4, 4, [[-3, 0, 0], [2, 1, 0]]);
+    expect([app.maps.name, app.world.map.bounds, app.camera.x, app.camera.y]).toEqual(["", null, -1, 0]);
   });
 
   it("tells what is to be sent when others are selected, lets go of the robot, forgets values", () => {
@@ -207,7 +221,6 @@ describe("the page", () => {
     const app = open();
     const changes: (() => void)[] = [
       () => app.settings.setTheme("dark"),
-      () => socket().says(NO_MAP_MESSAGE),
       () => app.viewpoint.home(),
       () => app.viewpoint.pan(1, 1),
       () => app.viewpoint.zoom(2),
@@ -245,7 +258,8 @@ describe("the page", () => {
     const app = open();
     socket().says({ type: "log", lost: 1, lines: [{ time: 0, level: "error", source: "s", text: "t" }] });
     socket().says({ type: "status", driven: [{ robot: "r0", sources: ["tcp"] }], interfaces: [] } as never);
-    socket().says({ type: "map", url: "map/1", name: "lab", source: "", view: null });
+    socket().says(schema(["r0"], [], 2, [0, 0], mapInfo("map/1")));
+    show(2, 2, [[0, 0, 0]]);
     await settle();
     expect([app.log.warnings, app.session.clients.r0, app.notices.toasts.at(-1)!.text]).toEqual([1, ["tcp"], "map/1: 404"]);
     app.commands.simple("log");

@@ -1,11 +1,10 @@
 import { unzipSync } from "fflate";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { MAP_MAGIC } from "../src/generated/messages";
-import { NO_MAP, type WorldMap } from "../src/net/frames";
+import type { WorldMap } from "../src/net/frames";
 import { Capture, MAX_PICTURES, type PictureKind } from "../src/stores/capture.svelte";
 import { Maps, MAX_UPLOAD } from "../src/stores/maps.svelte";
-import type { Box } from "../src/view/camera";
-import { FakeNotices, FakeSimulator, settle } from "./storefakes";
+import { FakeNotices, FakeSimulator, mapInfo, settle } from "./storefakes";
 
 /** The bytes of a map with one wall (layout: src/botyard/protocols/webgui/frames.py). */
 function mapBytes(name: string): ArrayBuffer {
@@ -20,14 +19,14 @@ function mapBytes(name: string): ArrayBuffer {
 
 describe("maps", () => {
   const made = () => {
-    const shown: { map: WorldMap[]; view: (Box | null)[] } = { map: [], view: [] };
+    const shown: WorldMap[] = [];
     const asked: [string, RequestInit][] = [];
     const answers: Record<string, () => Promise<Response>> = {};
     const simulator = new FakeSimulator();
     const notices = new FakeNotices();
     const saved: [Blob, string][] = [];
     const maps = new Maps(
-      { setMap: (m) => void shown.map.push(m), setFirst: (v) => void shown.view.push(v) },
+      (m) => void shown.push(m),
       simulator, notices, () => "secret", () => 4,
       (url, init) => {
         asked.push([url, init ?? {}]);
@@ -41,15 +40,18 @@ describe("maps", () => {
   it("are fetched with the token", async () => {
     const { maps, shown, asked, answers } = made();
     answers.map1 = () => Promise.resolve(new Response(mapBytes("lab")));
-    expect(maps.isNone).toBe(false); // not known yet
-    const done = maps.show("map1", "lab\n", "/maps/lab.map", [0, 0, 5, 5]);
+    const lab = mapInfo("map1", { name: "lab\n", source: "/maps/lab.map", bounds: [0, 0, 5, 5] });
+    expect(maps.isSame(lab)).toBe(false);
+    const done = maps.show(lab);
     expect(maps.busy).toBe("loading lab\\x0a");
     await done;
-    expect([maps.busy, maps.name, maps.source, maps.isNone]).toEqual(["", "lab\n", "/maps/lab.map", false]);
-    expect([shown.map[0].name, shown.map[0].walls.length, shown.view]).toEqual(["lab", 4, [[0, 0, 5, 5]]]);
+    expect([maps.busy, maps.name, maps.source]).toEqual(["", "lab\n", "/maps/lab.map"]);
+    expect([shown[0].name, shown[0].walls.length]).toEqual(["lab", 4]);
     expect(asked[0][1].headers).toEqual({ authorization: "Bearer secret" });
-    await maps.show("", "none", "", null);
-    expect([maps.name, maps.isNone, shown.map[1]]).toEqual(["", true, NO_MAP]);
+    await maps.show(lab);
+    expect([maps.isSame({ ...lab, url: "map2" }), maps.isSame({ ...lab, bounds: [0, 0, 5, 6] }), asked.length]).toEqual([true, false, 1]);
+    await maps.show(mapInfo("", { name: "none" }));
+    expect([maps.name, asked.length]).toEqual(["", 1]);
   });
 
   it("that come late are not shown", async () => {
@@ -57,11 +59,11 @@ describe("maps", () => {
     let come: (r: Response) => void = () => {};
     answers.slow = () => new Promise((resolve) => void (come = resolve));
     answers.fast = () => Promise.resolve(new Response(mapBytes("fast")));
-    const slow = maps.show("slow", "slow", "", null);
-    await maps.show("fast", "fast", "", null);
+    const slow = maps.show(mapInfo("slow"));
+    await maps.show(mapInfo("fast"));
     come(new Response(mapBytes("slow")));
     await slow;
-    expect(shown.map.map((m) => m.name)).toEqual(["fast"]);
+    expect(shown.map((m) => m.name)).toEqual(["fast"]);
   });
 
   it("that cannot be had or read are told of", async () => {
@@ -70,9 +72,9 @@ describe("maps", () => {
     answers.mute = () => Promise.resolve(new Response("", { status: 500 }));
     answers.broken = () => Promise.resolve(new Response("<html>"));
     answers.dead = () => Promise.reject(new TypeError("network"));
-    for (const url of Object.keys(answers)) await maps.show(url, url, "", null);
+    for (const url of Object.keys(answers)) await maps.show(mapInfo(url));
     expect(notices.said).toEqual(["!no such map", "!mute: 500", "!not a map", "!network"]);
-    expect([maps.busy, shown.map]).toEqual(["", []]);
+    expect([maps.busy, shown]).toEqual(["", []]);
   });
 
   it("are sent: one as it is, several as one archive, none that is too large", async () => {

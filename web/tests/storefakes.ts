@@ -2,7 +2,7 @@
 
 import {
   Block, BLOCK_SIZE, FRAME_MAGIC, FRAME_VERSION, HEADER_SIZE, VERSION,
-  type BodyInfo, type Detail, type Model, type Schema, type Welcome,
+  type BodyInfo, type Detail, type MapInfo, type Model, type Schema, type Welcome,
 } from "../src/generated/messages"; // prettier-ignore
 import type { Ask } from "../src/net/connection";
 import type { Frame } from "../src/net/frames";
@@ -90,10 +90,15 @@ export function body(name: string, which = 0, robot = true): BodyInfo {
   return { name, model: which, robot, port: 0 };
 }
 
+/** A map whose walls are behind `url`; "": no map. */
+export function mapInfo(url = "", more: Partial<MapInfo> = {}): MapInfo {
+  return { url, name: url, source: "", bounds: null, view: null, ...more };
+}
+
 /** Robots of these names, then bodies of the map, which do not drive. */
-export function schema(robots: string[], others: string[] = [], number = 1, origin: [number, number] = [0, 0]): Schema {
+export function schema(robots: string[], others: string[] = [], number = 1, origin: [number, number] = [0, 0], map = mapInfo()): Schema {
   const bodies = [...robots.map((n) => body(n)), ...others.map((n) => body(n, 1, false))];
-  return { type: "schema", number, origin, dt: 0.1, bodies, models: [model("p3dx"), model("box", false)], robots: robots.length, groups: [] };
+  return { type: "schema", number, map, origin, dt: 0.1, bodies, models: [model("p3dx"), model("box", false)], robots: robots.length, groups: [] };
 }
 
 export function frame(poses: [number, number, number][], more: Partial<Frame> = {}): Frame {

@@ -250,31 +250,30 @@ describe("the viewpoint", () => {
 
   it("shows all once it has come, and does not move by itself after that", () => {
     const { viewpoint, camera, world } = made();
-    viewpoint.update(false);
-    expect([camera.x, viewpoint.fitted]).toEqual([1.5, false]);
-    viewpoint.setFirst([10, 10, 20, 20]);
-    viewpoint.update(true);
+    viewpoint.update();
+    expect([camera.x, viewpoint.fitted]).toEqual([1.5, true]);
+    viewpoint.refit([10, 10, 20, 20]);
+    viewpoint.update();
     expect([camera.x, camera.y, viewpoint.fitted]).toEqual([15, 15, true]);
     viewpoint.pan(-camera.scale, 0);
-    viewpoint.update(true);
+    viewpoint.update();
     expect(camera.x).toBeCloseTo(16);
     viewpoint.resized();
     expect(camera.x).toBeCloseTo(16);
     viewpoint.home();
     viewpoint.resized();
     expect(camera.x).toBe(15);
-    viewpoint.setFirst(null);
-    viewpoint.refit();
+    viewpoint.refit(null);
     world.frame = null;
-    viewpoint.update(true);
+    viewpoint.update();
     expect([camera.x, viewpoint.fitted]).toEqual([15, false]);
   });
 
   it("follows a body; a hand or its end ends that", () => {
     const { viewpoint, camera } = made();
-    viewpoint.update(true);
+    viewpoint.update();
     viewpoint.followRobot("r2");
-    viewpoint.update(true);
+    viewpoint.update();
     expect([camera.x, camera.y]).toEqual([2, 0]);
     viewpoint.zoomAt(0, 0, 2);
     expect([camera.x, camera.y]).toEqual([2, 0]); // what it follows stays in the middle
@@ -291,12 +290,12 @@ describe("the viewpoint", () => {
 
   it("goes to a point, near enough, and stays there", () => {
     const { viewpoint, camera } = made();
-    viewpoint.update(true);
+    viewpoint.update();
     viewpoint.followRobot("r2");
     camera.scale = 1;
     viewpoint.goTo(7, 8);
     viewpoint.resized();
-    viewpoint.update(true);
+    viewpoint.update();
     expect([camera.x, camera.y, camera.scale]).toEqual([7, 8, 40]);
     viewpoint.zoom(2);
     expect(camera.scale).toBe(80);

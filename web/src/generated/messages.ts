@@ -454,25 +454,26 @@ export interface Group {
   step: number;
 }
 
-/** Layout of the columns of frames until the next such message. */
+/** A map, and where to fetch it. */
+export interface MapInfo {
+  url: string;
+  name: string;
+  source: string;
+  bounds: [number, number, number, number] | null;
+  view: [number, number, number, number] | null;
+}
+
+/** Layout of the columns of frames until the next such message, and the map that they belong to. */
 export interface Schema {
   type: "schema";
   number: number;
+  map: MapInfo;
   origin: [number, number];
   dt: number;
   models: Model[];
   bodies: BodyInfo[];
   robots: number;
   groups: Group[];
-}
-
-/** The map has changed: where to fetch it. Empty `url`: there is none. `view`: initial viewport, x0, y0, x1, y1, m. */
-export interface MapChanged {
-  type: "map";
-  url: string;
-  name: string;
-  source: string;
-  view: [number, number, number, number] | null;
 }
 
 /** The moment that a page looks at: steps done, and simulated time, s. */
@@ -633,9 +634,9 @@ export interface DebugResult {
 
 export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | OdometryErrors | LoadMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Interface | Start | Reply | Exit | Catalog | Debug;
 
-export type Push = Welcome | Started | Schema | MapChanged | Status | Marks | Details | Log | Ok | Failed;
+export type Push = Welcome | Started | Schema | Status | Marks | Details | Log | Ok | Failed;
 
-export const VERSION = 4;
+export const VERSION = 5;
 export const FRAME_VERSION = 1;
 export const FRAME_MAGIC = 1380342082;
 export const MAP_MAGIC = 1347246402;

@@ -1,9 +1,9 @@
 // The map of the world: fetched to be drawn, sent from this computer, saved with the world.
 
 import { bundle, bundleName } from "../net/bundle";
-import { decodeMap, NO_MAP, type WorldMap } from "../net/frames";
+import type { MapInfo } from "../generated/messages";
+import { decodeMap, type WorldMap } from "../net/frames";
 import { shown } from "../text";
-import type { Box } from "../view/camera";
 import type { Asks, Download, Fetch, Says } from "./ports";
 
 /** The simulator takes no larger uploads, bytes (MAX_UPLOAD of servers/web.py). */
@@ -13,24 +13,18 @@ export const MAX_UPLOAD = 64 * 1024 * 1024;
 export const WORLD_FILES =
   ".map,.world,.wld,.yaml,.yml,.json,.geojson,.png,.pgm,.pbm,.ppm,.pnm,.bmp,.gif,.jpg,.jpeg,.tif,.tiff,.webp,.svg,.dxf,.zip";
 
-/** Where maps go. */
-export interface MapView {
-  setMap(map: WorldMap): void;
-  /** What of the world is shown at first; null: all of it. */
-  setFirst(view: Box | null): void;
-}
-
 export class Maps {
   name = $state("");
   /** The file that it was read from; "": none that could be read again. */
   source = $state("");
   /** What is being done that may take a while; "": nothing. */
   busy = $state("");
-  /** Where the present map comes from; "": there is none, null: that is not known yet. */
-  private url: string | null = null;
+  /** The present map. */
+  private info: MapInfo = { url: "", name: "", source: "", bounds: null, view: null };
 
   constructor(
-    private view: MapView,
+    /** Takes the walls when they are there. */
+    private setMap: (map: WorldMap) => void,
     private session: Asks,
     private notices: Says,
     private token: () => string,
@@ -39,9 +33,10 @@ export class Maps {
     private download: Download,
   ) {}
 
-  /** Whether it is known that there is no map: none is waited for. */
-  get isNone(): boolean {
-    return this.url === "";
+  /** Whether this is the present map, perhaps in another edition: what is drawn of it still fits. */
+  isSame(info: MapInfo): boolean {
+    const place = (m: MapInfo) => JSON.stringify([m.url === "", m.name, m.source, m.bounds, m.view]);
+    return place(info) === place(this.info);
   }
 
   private async get(url: string, more: RequestInit = {}): Promise<Response> {
@@ -50,19 +45,17 @@ export class Maps {
     return answer;
   }
 
-  /** The simulator has another map. */
-  async show(url: string, name: string, source: string, view: Box | null): Promise<void> {
-    this.view.setFirst(view);
-    this.url = url;
+  /** The bodies that are shown from now on are in this map: fetch its walls, unless they are here. */
+  async show(info: MapInfo): Promise<void> {
+    const { url, name, source } = info;
+    const known = url === this.info.url;
+    this.info = info;
     this.name = url ? name : "";
     this.source = source;
-    if (!url) {
-      this.view.setMap(NO_MAP);
-      return;
-    }
+    if (known || !url) return;
     await this.work(`loading ${shown(name)}`, async () => {
       const map = decodeMap(await (await this.get(url)).arrayBuffer());
-      if (url === this.url) this.view.setMap(map); // else another one was put in place meanwhile
+      if (url === this.info.url) this.setMap(map); // else another one was put in place meanwhile
     });
   }
 

@@ -23,24 +23,20 @@ export class Viewpoint {
     private redraw: Redraw,
   ) {}
 
-  /** What of the world is shown at first; null: all of it. */
-  setFirst(first: Box | null): void {
+  /** Another world is there: show this part of it, with the next picture; null: all of it. */
+  refit(first: Box | null = this.first): void {
     this.first = first;
-  }
-
-  /** Another world is there: show it as at first, with the next picture. */
-  refit(): void {
     this.fitted = false;
   }
 
-  /** Before a picture; `complete`: all that is to be shown whole has come. */
-  update(complete: boolean): void {
+  /** Before a picture. */
+  update(): void {
     const { camera, world } = this;
     if (!world.frame) return;
     if (!this.fitted) {
       camera.fit(this.whole());
       this.moved = false;
-      this.fitted = complete;
+      this.fitted = true;
     }
     const row = this.follow !== null ? world.rows.get(this.follow) : undefined;
     if (row !== undefined) [camera.x, camera.y] = world.pose(row);

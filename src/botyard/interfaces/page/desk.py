@@ -171,7 +171,6 @@ class PageDesk:
         self._last_page = 0
         self._read: dict[str, Robot] = {}
         self._schema = -1
-        self._map: msg.MapChanged | None = None
         self._log: deque[LogEntry] = deque(maxlen=LOG_BACKLOG)
         self._next_status = self._next_detail = 0.0
         self._inspector = Inspector(hub.sim)
@@ -196,14 +195,13 @@ class PageDesk:
         )  # fmt: skip
 
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
-        """Register a viewer. Returns its first messages: map, schema, status and events; the recent log lines follow."""
+        """Register a viewer. Returns its first messages: schema, status and events; the recent log lines follow."""
         self.viewers.append(viewer)
         for entry in self._log:
             viewer.add_log(entry)
         _, schema = self.source.schema()
         marks = msg.Marks(marks=list(self.timeline.marks))
-        place, status = self.source.map_message(), self._status()
-        return [msg.encoder.encode(place), schema, msg.encoder.encode(status), msg.encoder.encode(marks)]
+        return [schema, msg.encoder.encode(self._status()), msg.encoder.encode(marks)]
 
     def left(self, viewer: Viewer) -> None:
         """Unregister a viewer: release what it holds, and stop what it drives."""
@@ -241,17 +239,12 @@ class PageDesk:
         self.source.changed()
 
     def prepare(self) -> None:
-        """Send the schema and the map if they have changed, before the next frame."""
+        """Send the schema if it has changed, before the next frame."""
         number, schema = self.source.schema()
         if number != self._schema:
             self._schema = number
             self._subscribe()
             self._tell_present(schema)
-        place = self.source.map_message()
-        if place != self._map:
-            first, self._map = self._map is None, place
-            if not first:
-                self._tell_present(msg.encoder.encode(place))
 
     def _tell_present(self, text: bytes) -> None:
         """Tell those who are shown the present."""

@@ -161,18 +161,15 @@ class LookBack:
             raise NotNowError(f"{MAX_LOOKING} pages look back already")
         shown_now = history.span[1] if past is None else past.moment
         time = history.beside(shown_now, request.by).time if request.time is None else request.time
-        before: tuple[object, object] = (None, None)
+        before = 0
         if past is None:
             past = self._pasts[viewer] = Past(self._hub, time, self._present.numbers, self._port_of)
         else:
-            before = past.source.schema()[0], past.source.map_message()
+            before = past.source.schema()[0]
             past.go(time)
         past.read(viewer.view.selected)
         number, schema = past.source.schema()
-        place = past.source.map_message()
-        if place != before[1]:
-            viewer.send(place)
-        if number != before[0]:
+        if number != before:
             viewer.send_encoded(schema)
         missing, gone = past.difference()
         robots = self._hub.sim.robots
@@ -206,7 +203,6 @@ class LookBack:
         """Show a viewer the present again."""
         if self._pasts.pop(viewer, None) is not None:
             _, schema = self._present.schema()
-            viewer.send(self._present.map_message())
             viewer.send_encoded(schema)
             self._present.changed()
 

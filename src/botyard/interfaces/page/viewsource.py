@@ -23,7 +23,7 @@ from botyard.model.robot import Drive, RobotSpec
 from botyard.names import shown
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block, Column, Header
-from botyard.protocols.webgui.messages import BodyInfo, Group, MapChanged, Model, Schema, View
+from botyard.protocols.webgui.messages import BodyInfo, Group, MapInfo, Model, Schema, View
 from botyard.sim.simulation import Robot, Simulation
 
 U4 = np.uint32
@@ -145,14 +145,14 @@ class ViewSource:
             self._map_name = "" if nothing else secrets.token_hex(16)
         return self._map_name
 
-    def map_message(self) -> MapChanged:
-        """Message with the URL and the name of the map."""
+    def _map_info(self) -> MapInfo:
         name = self.map_name()
         scene = self._hub.sim.scene
-        return MapChanged(
+        return MapInfo(
             url=f"map/{name}.bin" if name else "",
             name=shown(scene.name),
             source=shown(scene.source, 500),
+            bounds=scene.bounds,
             view=scene.view,
         )
 
@@ -200,7 +200,7 @@ class ViewSource:
         self._rows = np.array([rows[b.name] for b in bodies], np.int64)
         self._group_sensors()
         schema = Schema(
-            number=self._number, origin=(center.x, center.y), dt=sim.dt, models=[m for _, m in models.values()],
+            number=self._number, map=self._map_info(), origin=(center.x, center.y), dt=sim.dt, models=[m for _, m in models.values()],
             bodies=bodies, robots=self._robots, groups=[g.group for g in self._groups],
         )  # fmt: skip
         self._schema = messages.encoder.encode(schema)

@@ -11,7 +11,7 @@ import msgspec
 
 from botyard.model.devices import Layer
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Version of the messages; a page of another version is asked to reload."""
 MAX_TEXT: Final = 64 * 1024
 """Size of a request, bytes."""
@@ -450,25 +450,37 @@ class Group(msgspec.Struct, kw_only=True):
     step: float = 0.0
 
 
+class MapInfo(msgspec.Struct, kw_only=True):
+    """A map, and where to fetch it.
+
+    Attributes
+    ----------
+    url : str
+        Address of its walls; empty: there is no map.
+    name, source : str
+        Its name, and the file that it comes from.
+    bounds, view : tuple of float, optional
+        Its extent and its initial viewport: x0, y0, x1, y1, m in the world's frame.
+    """
+
+    url: str
+    name: str
+    source: str
+    bounds: tuple[float, float, float, float] | None = None
+    view: tuple[float, float, float, float] | None = None
+
+
 class Schema(msgspec.Struct, kw_only=True, tag="schema", tag_field="type"):
-    """Layout of the columns of frames until the next such message."""
+    """Layout of the columns of frames until the next such message, and the map that they belong to."""
 
     number: int
+    map: MapInfo
     origin: tuple[float, float]
     dt: float
     models: list[Model]
     bodies: list[BodyInfo]
     robots: int
     groups: list[Group]
-
-
-class MapChanged(msgspec.Struct, kw_only=True, tag="map", tag_field="type"):
-    """The map has changed: where to fetch it. Empty `url`: there is none. `view`: initial viewport, x0, y0, x1, y1, m."""
-
-    url: str
-    name: str
-    source: str
-    view: tuple[float, float, float, float] | None = None
 
 
 class Looked(msgspec.Struct, kw_only=True):
@@ -695,7 +707,7 @@ class DebugResult(msgspec.Struct, kw_only=True):
     names: list[str] = []
 
 
-Push = Welcome | Started | Schema | MapChanged | Status | Marks | Details | Log | Ok | Failed
+Push = Welcome | Started | Schema | Status | Marks | Details | Log | Ok | Failed
 
 decoder: Final = msgspec.json.Decoder(AnyRequest)
 encoder: Final = msgspec.json.Encoder()
