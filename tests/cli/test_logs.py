@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import io
 import json
 import logging
 import os
@@ -9,12 +11,14 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from botyard import __version__
 from botyard.cli import logs
 from botyard.cli.logs import set_up_logging
+from botyard.cli.run import _say_ready
 from botyard.errors import CommandLineError
 from botyard.servers.connection import RobotLog
 from tests.cli.test_cli import FAST, call
@@ -210,3 +214,37 @@ def test_what_nothing_catches_is_logged(tmp_path: Path, capfd: pytest.CaptureFix
     assert "internal error in worker" in text and "ZeroDivisionError" in text and "ValueError: gone" in text
     assert capfd.readouterr() == ("", "")
     assert threading.excepthook is threading.__excepthook__ and sys.unraisablehook is sys.__unraisablehook__
+
+
+class Writes(io.RawIOBase):
+    """A standard output that is not buffered."""
+
+    def __init__(self) -> None:
+        self.all: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.all += [bytes(data)] if len(data) else []
+        return len(data)
+
+
+def test_the_ready_line_is_written_with_its_newline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log on the same pipe would come between two writes: with PYTHONUNBUFFERED, or where the line is longer than the buffer."""
+    for line, through in (("ready", True), ("r" * 20_000, False)):
+        raw = Writes()
+        out: Any = raw if through else io.BufferedWriter(raw)
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(out, "utf-8", write_through=through))
+        _say_ready(line, again=False)
+        assert raw.all == [f"{line}\n".encode()]
+
+
+def test_commands_print_lines_at_once() -> None:
+    """`print` writes a text and its newline one after the other, `click.echo` both at once."""
+    for folder in ("cli", "app", "servers"):
+        for file in (Path(logs.__file__).parents[1] / folder).glob("*.py"):
+            for one in ast.walk(ast.parse(file.read_text("utf-8"))):
+                if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "print":
+                    words = {word.arg for word in one.keywords}
+                    assert "end" in words or "file" in words, f"{file}:{one.lineno}"

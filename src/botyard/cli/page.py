@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
+import click
+
 from botyard.app.options import RunOptions
 from botyard.app.page import Page
 from botyard.control import USER
@@ -48,7 +50,7 @@ def greet(
         )
         desk.starter = _Starter(desk, yard, ready).start
         yard.hub.pause()  # time begins with the answer, or no run could be repeated
-        print(f"botyard asks for a map and robots: {page.url}", flush=True)
+        click.echo(f"botyard asks for a map and robots: {page.url}")
     _open(stack, yard.hub, o, page.url)
 
 
@@ -128,4 +130,4 @@ class _Starter:
             yard.factories.clear()
             raise
         yard.hub.resume()
-        print(self._ready(), flush=True)
+        click.echo(self._ready())

@@ -145,7 +145,7 @@ async def _show(player: Player, file: str, o: RunOptions, pioneer: bool, speed: 
             interrupts.ready(parts.hub.stop)
             if paused:
                 parts.hub.pause()
-            print(_ready(player, file, url, o.json), flush=True)
+            click.echo(_ready(player, file, url, o.json))
             return await parts.hub.run()
         finally:
             parts.close()

@@ -396,7 +396,8 @@ async def _serve(
 def _say_ready(line: str, *, again: bool) -> None:
     """Print that everything is there; after a crash, whoever has read that once may have gone."""
     try:
-        print(line, flush=True)
+        # with its newline in one write: a log beside it on the same pipe would tear it
+        click.echo(line)
     except OSError as error:
         if isinstance(error, BrokenPipeError) and not again:
             raise

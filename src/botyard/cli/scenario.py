@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -100,8 +99,7 @@ def schema() -> int:
     """Print the JSON schema of scenario files, for editors."""
     from botyard.formats.scenario import schema as make
 
-    json.dump(make(), sys.stdout, indent=2, ensure_ascii=False)
-    click.echo()
+    click.echo(json.dumps(make(), indent=2, ensure_ascii=False))
     return 0
 
 

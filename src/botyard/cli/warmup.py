@@ -123,7 +123,7 @@ def help_compiling() -> None:
     from botyard.sim.warmup import warm_up_sensors_and_maps
 
     gc.disable()
-    watch.on_first = lambda: print("compiling", flush=True)
+    watch.on_first = lambda: click.echo("compiling")
     run_helper(warm_up_sensors_and_maps)
 
 

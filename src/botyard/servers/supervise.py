@@ -124,7 +124,7 @@ def main() -> None:
 def _say(text: str) -> None:
     """Tell the user; a standard error that cannot be written, on a full disk, must not keep the simulator from being started again."""
     with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        print(f"{text}\n", end="", file=sys.stderr, flush=True)
 
 
 def keep_log(file: str | None) -> str:
