@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -330,10 +330,14 @@ class Ambf(Surroundings):
     def _laser(self, label: str, robot: Robot, index: int) -> SensorObject:
         laser, spec = robot.lasers[index], robot.spec.lasers[index]
 
+        @lru_cache(maxsize=1)  # clients set them now and then, and ask for them with every state
+        def rays_of(first: float, increment: float, count: int) -> Any:
+            angles = first + increment * np.arange(count) + spec.pose.th
+            return np.column_stack([np.full(count, spec.pose.x), np.full(count, spec.pose.y), angles])
+
         def rays() -> Any:
             scan = laser.view()
-            angles = scan.angle_min + scan.angle_increment * np.arange(len(scan.ranges)) + spec.pose.th
-            return np.column_stack([np.full(len(angles), spec.pose.x), np.full(len(angles), spec.pose.y), angles])
+            return rays_of(scan.angle_min, scan.angle_increment, len(scan.ranges))
 
         def subscribe(on: bool) -> None:
             laser.subscribe(SOURCE, on)

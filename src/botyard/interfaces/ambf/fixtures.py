@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from botyard import elementwise
 from botyard.elementary import cosine_sine, tan, total
 from botyard.engine import commands as cmd
-from botyard.engine.layout import F8
+from botyard.engine.layout import F8, Bodies
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.interfaces.ambf.bodies import EngineBody, RobotBody, planar_wrench
@@ -20,11 +23,17 @@ from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.model.objects import ActuatorSpec, Offer, VehicleSpec, ViewSpec, WheelSpec
 from botyard.names import shown
 from botyard.protocols.ambf.messages import FORCE, VELOCITY
-from botyard.protocols.ros_messages.messages import yaw_of
+from botyard.protocols.ambf.template import Template
+from botyard.protocols.ros_messages.messages import Stamp, yaw_of
 
 if TYPE_CHECKING:
     from botyard.devices.gripper import Gripper
 
+MAX_NAMES: Final = 10_000
+"""Names of hit bodies that are kept in encoded form."""
+_NO_ARRAY: Final = bytes(4)
+_NO_ARRAYS: Final = 5 * _NO_ARRAY
+"""Empty arrays at the end of ambf_msgs/SensorState in ROS 1's format."""
 HIT_TOLERANCE: Final = 0.05
 """A ray has hit a body whose outline is at most this far from the ray's end, m: ranges have noise."""
 
@@ -55,7 +64,11 @@ class SensorObject(AmbfObject):
         self._parent, self._mount = parent, mount
         self._rays, self._read, self._reach, self._subscribe = rays, read, reach, subscribe
         self._hits: tuple[int, list[str]] = (-1, [])
-        super().__init__(ambf, name, "Sensor", offer)
+        self._templates: dict[int, Template] = {}
+        self._packed: dict[str, bytes] = {}
+        self._directions: tuple[F8, F8, F8] | None = None
+        """Rays, and cosines and sines of their directions."""
+        super().__init__(ambf, name, "Sensor", offer, quick=ambf.generation != "master")
 
     def wanted(self, on: bool) -> None:
         """Subscribe to the sensor only while its state has a subscriber."""
@@ -64,19 +77,70 @@ class SensorObject(AmbfObject):
     def cease(self) -> None:
         """Sensors take no commands."""
 
-    def state(self) -> Any:
-        """See `AmbfObject`."""
+    def _measured(self) -> tuple[F8, Any, F8]:
+        """Ranges, m, which of them are of hits, and 1 − distance/range."""
         ranges, reach = np.asarray(self._read(), np.float64), self._reach
         triggered = ranges < reach - 1e-9
-        measured = np.where(triggered, 1.0 - np.minimum(ranges, reach) / reach, 0.0)
+        return ranges, triggered, np.where(triggered, 1.0 - np.minimum(ranges, reach) / reach, 0.0)
+
+    def quick(self, wire: str, stamp: Stamp) -> bytes:
+        """Encode the state; in ROS 1's format without an object for each ray, of which there are hundreds."""
+        if wire != "ros1":
+            return self.ambf.types.encode_cdr(self.state(), f"ambf_msgs/{self.kind}State")
+        ranges, triggered, measured = self._measured()
+        names, count, packed = self.sensed(ranges, triggered), len(ranges), self._packed
+        if len(packed) > MAX_NAMES:
+            packed.clear()
+        for name in dict.fromkeys(names):
+            if name not in packed:
+                text = name.encode()
+                packed[name] = struct.pack("<I", len(text)) + text
+        template = self._templates.get(count)
+        if template is None:
+            template = self._templates[count] = self._template(count)
+        head = template.fill((*self.begin(wire, stamp), *self.ambf.moment(stamp)))
+        size = struct.pack("<I", count)
+        return b"".join(
+            (
+                head[: -len(_NO_ARRAYS)], size, triggered.astype(np.uint8).tobytes(), struct.pack("<If", 1, self._reach),
+                size, measured.astype("<f4").tobytes(), size, *[packed[name] for name in names], _NO_ARRAY,
+            )
+        )  # fmt: skip
+
+    def _template(self, count: int) -> Template:
+        """The message in ROS 1's format up to its arrays, which are empty."""
+        a, types = self.ambf, self.ambf.types
+        text = types["std_msgs/String"]
+
+        def make(groups: Any) -> bytes:
+            stamp, step, times = groups
+            fields = {
+                **a.identity(self.name), "header": self.header(stamp), "sim_step": step[0], "wall_time": times[0], "sim_time": times[1],
+            }  # fmt: skip
+            message = types["ambf_msgs/SensorState"](
+                **fields, type=text("PROXIMITY"), **parent_text(a, self._parent), pose=a.messages.pose(self._mount), count=count,
+                triggered=np.zeros(0, np.bool_), range=floats(()), measurement=floats(()), sensed_objects=[],
+                sensed_objects_map=np.zeros(0, np.uint8),
+            )  # fmt: skip
+            return types.encode_ros1(message, "ambf_msgs/SensorState")
+
+        return Template(make, [self.beginning("ros1"), "I", "ff"])
+
+    def state(self) -> Any:
+        """See `AmbfObject`."""
+        ranges, triggered, measured = self._measured()
+        reach = self._reach
         if self.kind == "Object":
             about = f"1 - distance/{reach:g} m of {len(ranges)} rays"
             return self.plain(self.ambf.messages.pose(self._mount), about, measured)
         text = self.ambf.types["std_msgs/String"]
+        sensed = self.sensed(ranges, triggered)
+        # an object for each name, not for each ray: these are hundreds, a thousand times a second
+        texts = {name: text(name) for name in dict.fromkeys(sensed)}
         return self.message(
             type=text("PROXIMITY"), **parent_text(self.ambf, self._parent), pose=self.ambf.messages.pose(self._mount), count=len(ranges),
             triggered=triggered, range=floats([reach]), measurement=floats(measured),
-            sensed_objects=[text(n) for n in self.sensed(ranges, triggered)], sensed_objects_map=np.zeros(0, np.uint8),
+            sensed_objects=[texts[name] for name in sensed], sensed_objects_map=np.zeros(0, np.uint8),
         )  # fmt: skip
 
     def first_sensed(self) -> str | None:
@@ -92,45 +156,60 @@ class SensorObject(AmbfObject):
             return self._hits[1]
         x, y, th = self.ambf.pose_of(self._parent)
         rays = self._rays()
+        if self._directions is None or rays is not self._directions[0]:
+            self._directions = rays, *elementwise.cosine_sine(rays[:, 2])
+        _, cosines, sines = self._directions
         c, s = cosine_sine(th)
-        cosines, sines = elementwise.cosine_sine(rays[:, 2] + th)
-        ends = np.column_stack(
-            [
-                x + c * rays[:, 0] - s * rays[:, 1] + ranges * cosines,
-                y + s * rays[:, 0] + c * rays[:, 1] + ranges * sines,
-            ]
-        )
-        names = [self.ambf.map_name if t else "" for t in triggered]
+        ahead, left = rays[:, 0] + ranges * cosines, rays[:, 1] + ranges * sines
+        at_x, at_y = x + c * ahead - s * left, y + s * ahead + c * left
+        walls = self.ambf.map_name
+        names = [walls if hit else "" for hit in np.asarray(triggered).tolist()]
         engine = sim.engine
-        away = engine.state.pose[:, None, :2] - ends[None, :, :]
-        reach = engine.bodies.radius[:, None] + HIT_TOLERANCE
-        close = (away * away).sum(axis=2) < reach * reach
-        close &= np.asarray(triggered)[None, :] & (engine.state.mask != 0)[:, None]
+        poses, parent = engine.state.pose, engine.rows.get(self._parent, -1)
+        dx, dy = poses[:, 0, None] - at_x, poses[:, 1, None] - at_y
+        reach = engine.bodies.radius + HIT_TOLERANCE
+        close = dx * dx + dy * dy < (reach * reach)[:, None]
+        close &= np.asarray(triggered) & (engine.state.mask != 0)[:, None]
         for row in np.flatnonzero(close.any(axis=1)).tolist():
-            name = engine.specs[row].name
-            if name == self._parent:
-                continue
-            hits = np.flatnonzero(close[row])
-            for part in engine.outline(row):
-                pose = Pose(*engine.state.pose[row].tolist())
-                for k in hits[_near_outline(part, pose, ends[hits])].tolist():
-                    names[k] = name
+            if row != parent:
+                hits = np.flatnonzero(close[row])
+                for k in hits[_near_outline(engine.bodies, row, poses[row], -dx[row, hits], -dy[row, hits])].tolist():
+                    names[k] = engine.specs[row].name
         self._hits = sim.tick, names
         return names
 
 
-def _near_outline(part: Sequence[tuple[float, float]], pose: Pose, points: F8) -> Any:
-    """Mask of the points, (n, 2), m, that are within `HIT_TOLERANCE` of the edges of a body's polygon at `pose`."""
-    c, s = cosine_sine(pose.th)
-    x, y = (points - (pose.x, pose.y)).T
-    local = np.stack([c * x + s * y, c * y - s * x], axis=1)
-    a = np.asarray(part, np.float64)
-    edge = np.roll(a, -1, axis=0) - a
-    size = np.maximum((edge * edge).sum(axis=1), 1e-18)
-    away = local[:, None, :] - a[None, :, :]
-    u = np.clip((away * edge[None]).sum(axis=2) / size[None], 0.0, 1.0)
-    gap = away - u[..., None] * edge[None]
-    return (gap * gap).sum(axis=2).min(axis=1) <= HIT_TOLERANCE * HIT_TOLERANCE
+def _near_outline(bodies: Bodies, row: int, pose: F8, x: F8, y: F8) -> NDArray[np.bool_]:
+    """Mask of the points that are within `HIT_TOLERANCE` of the edges of a body's polygons.
+
+    Parameters
+    ----------
+    bodies, row : Bodies, int
+        The body.
+    pose : (3,) float64
+        Its pose, m, m, rad.
+    x, y : (n,) float64
+        The points from its origin on, in the world's axes, m.
+    """
+    starts = bodies.vert_start[bodies.part_start[row] : bodies.part_start[row + 1] + 1]
+    ax, ay, ex, ey, bx, by = _edges(bodies.verts[starts[0] : starts[-1]].tobytes(), (starts - starts[0]).tobytes())
+    c, s = cosine_sine(float(pose[2]))
+    px, py = (c * x + s * y)[:, None] - ax, (c * y - s * x)[:, None] - ay
+    along = np.minimum(np.maximum(px * bx + py * by, 0.0), 1.0)
+    px, py = px - along * ex, py - along * ey
+    near: NDArray[np.bool_] = (px * px + py * py).min(axis=1) <= HIT_TOLERANCE * HIT_TOLERANCE
+    return near
+
+
+@lru_cache(maxsize=1024)
+def _edges(corners: bytes, starts: bytes) -> tuple[F8, ...]:
+    """Edges of polygons, by the bytes of arrays of a body: their first corners, their vectors, and these by their squared lengths."""
+    verts, begins = np.frombuffer(corners, np.float64).reshape(-1, 2), np.frombuffer(starts, np.int64)
+    following = np.arange(1, len(verts) + 1)
+    following[begins[1:] - 1] = begins[:-1]
+    edges = verts[following] - verts
+    along = edges / np.maximum((edges * edges).sum(axis=1), 1e-18)[:, None]
+    return tuple(np.ascontiguousarray(column) for part in (verts, edges, along) for column in part.T)
 
 
 class ViewObject(AmbfObject):
@@ -190,16 +269,37 @@ class VehicleObject(AmbfObject):
         self._brake = [0.0] * len(spec.wheels)
         self._steer = [0.0] * len(spec.wheels)
         self._stop = False
-        super().__init__(ambf, spec.name, "Vehicle", spec.offer)
+        self._templates: dict[str, Template] = {}
+        super().__init__(ambf, spec.name, "Vehicle", spec.offer, quick=True)
 
-    def state(self) -> Any:
-        """See `AmbfObject`."""
-        a, mass = self.ambf, self._body.mass
-        return self.message(
-            mass=0.0 if mass is None else mass.mass, pInertia=a.types["geometry_msgs/Point"](0.0, 0.0, self._body.inertia),
-            pose=a.messages.pose(self._body.pose()), wheel_count=len(self.spec.wheels),
-            wheel_offsets=[a.messages.pose(Pose(w.x, w.y)) for w in self.spec.wheels],
-        )  # fmt: skip
+    def quick(self, wire: str, stamp: Stamp) -> bytes:
+        """Encode the state."""
+        template = self._templates.get(wire)
+        if template is None:
+            template = self._templates[wire] = self._template(wire)
+        mass, (x, y, th) = self._body.mass, self._body.pose()
+        cos, sin = cosine_sine(th / 2.0)
+        numbers = 0.0 if mass is None else mass.mass, 0.0, 0.0, self._body.inertia, x, y, 0.0, 0.0, 0.0, sin, cos
+        return template.fill((*self.begin(wire, stamp), *self.ambf.moment(stamp), *numbers))
+
+    def _template(self, wire: str) -> Template:
+        a, types = self.ambf, self.ambf.types
+        encode = types.encode_ros1 if wire == "ros1" else types.encode_cdr
+        point = types["geometry_msgs/Point"]
+
+        def make(groups: Any) -> bytes:
+            stamp, step, times, n = groups
+            fields = {
+                **a.identity(self.name), "header": self.header(stamp), "sim_step": step[0], "wall_time": times[0], "sim_time": times[1],
+            }  # fmt: skip
+            message = types["ambf_msgs/VehicleState"](
+                **fields, mass=times[2], pInertia=point(*n[:3]), wheel_count=len(self.spec.wheels),
+                pose=types["geometry_msgs/Pose"](point(*n[3:6]), types["geometry_msgs/Quaternion"](*n[6:])),
+                wheel_offsets=[a.messages.pose(Pose(w.x, w.y)) for w in self.spec.wheels],
+            )  # fmt: skip
+            return encode(message, "ambf_msgs/VehicleState")
+
+        return Template(make, [self.beginning(wire), "I", "fff", "10d"])
 
     def take(self, message: Any) -> None:
         """Carry out a command: power, brake and steering of the wheels, or a wrench of the chassis."""
