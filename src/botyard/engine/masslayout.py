@@ -208,20 +208,26 @@ class Workspace(NamedTuple):
  TX, TY, TTH,                # of a mover: how far it goes in it
  QX, QY, QW,                 # momentum at the beginning
  SPEED, LIMIT, DEPTH, DEEP,  # of a mover: m/s; how deep it may overlap, how deep it did before, and does now, m
- SLOTS) = range(61)
+ HEFT, SHOVE, TOP, DRIVEN,   # of an island, see `bound_islands`: kg, N·s, m/s, m/s
+ SLOTS) = range(65)
 """Columns of `Workspace.slots`."""
 
-ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, AGAINST, WALL_0, WALL_1, FLAGS = range(12)
+ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, AGAINST, ISLAND, WALL_0, WALL_1, FLAGS = range(13)
 """Columns of `Workspace.flags`: row; `AWAKE` …; first corner; `Control`; a mover that has moved; the substep in which a mover was
-jammed, or −1; contacts are wanted; the controller has forces; of a mover: the slot that it presses into; its part of the list of walls."""
+jammed, or −1; contacts are wanted; the controller has forces; of a mover: the slot that it presses into; the slot that
+stands for its island; its part of the list of walls."""
 NOTHING, AWAKE, ASLEEP, MOVER, LOST = range(5)
 """What a body is in a step: not solid; with mass; with mass and at rest; kinematic; with mass, and put back as it was out of bounds."""
+
+MOTORS, FORCE, POSE, TWIST = 1, 2, 3, 4
+"""What drives a body with mass: `botyard.engine.layout.Control`."""
 
 (NX, NY, AX, AY, CX, CY,     # normal from the first body to the second; from their centres of mass to the contact, m
  DEEPNESS, MN, MT,           # overlap, m; mass that the contact sees along normal and edge, kg
  PUSH, BOUNCE, GRIP,         # speed that takes the overlap back, speed that bounces back, m/s; friction
  JN, JT, JP, SOFT,           # impulses along normal and edge, and of what takes the overlap back; restitution
- TOUCHES) = range(17)
+ MOST,                       # greatest impulse along the normal, N·s
+ TOUCHES) = range(18)
 """Columns of `Workspace.touch`."""
 # fmt: on
 

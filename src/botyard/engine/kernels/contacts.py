@@ -3,6 +3,11 @@
 Impulses are found one contact after the other, again and again (sequential impulses; Catto, "Iterative dynamics with temporal
 coherence", 2005): along the normal they never pull, along the edge they are limited by Coulomb's law. They begin with those of the small
 step before. What overlaps is taken apart by a velocity of its own that is forgotten afterwards, so that it brings no energy.
+
+A mover cannot yield. Between two of them, or between one and a wall, no impulses fulfil all conditions: they would grow
+with each round. Three rules keep them finite. The impulse of a moving mover is bounded by what the bodies before it can
+need (`bound_islands`). A mover makes no body faster than an elastic impact does (`limit_speeds`). A mover that presses
+into what does not yield is stopped (`botyard.engine.kernels.masses.jam_movers`).
 Allocates nothing; one thread.
 """
 
@@ -23,10 +28,13 @@ from botyard.engine.masslayout import (
     AX,
     AY,
     BOUNCE,
+    CONTROL,
     CORNERS,
     CX,
     CY,
+    DEEP,
     DEEPNESS,
+    DRIVEN,
     FT,
     FX,
     FY,
@@ -34,8 +42,11 @@ from botyard.engine.masslayout import (
     GW,
     GX,
     GY,
+    HEFT,
     II,
     IM,
+    ISLAND,
+    JAMMED,
     JN,
     JP,
     JT,
@@ -48,6 +59,8 @@ from botyard.engine.masslayout import (
     LF,
     LT,
     MN,
+    MOST,
+    MOTORS,
     MOVER,
     MT,
     MU,
@@ -58,8 +71,11 @@ from botyard.engine.masslayout import (
     PX,
     PY,
     ROW,
+    SHOVE,
     SOFT,
+    SPEED,
     TH,
+    TOP,
     VX,
     VY,
     WALL_0,
@@ -70,6 +86,7 @@ from botyard.engine.masslayout import (
     Y_LO,
     E,
     MassShapes,
+    R,
     W,
     Workspace,
     X,
@@ -84,6 +101,12 @@ CONVERGED = 1e-10
 """They are found when none changes a velocity by more than this, m/s."""
 CORRECTION_RATE = 60.0 * log(1.0 / 0.9)
 """An overlap is taken back at this rate, 1/s: a tenth of it in 1/60 s."""
+IMPACT_RATIO = 2.0
+"""A mover makes a body at rest at most this many times as fast as itself: an elastic impact with an infinite mass."""
+MAX_LEVERAGE = 4.0
+"""Greatest impulse of a mover, as a multiple of what takes all that it pushes to the greatest speed against forces.
+
+Levers and wedges need more than one."""
 RESTITUTION_THRESHOLD = 0.01
 """Slower impacts give nothing back, m/s: what lies against something would never come to rest."""
 WALL_BIT = np.uint64(1 << 63)
@@ -141,6 +164,7 @@ def add_contacts(work: Workspace, a: int, b: int, ids: tuple[np.uint64, np.uint6
         touch[t, DEEPNESS] = point[k, 2]
         touch[t, GRIP], touch[t, SOFT] = slots[a, MU] * slots[b, MU], slots[a, E] * slots[b, E]
         touch[t, JN] = touch[t, JT] = touch[t, JP] = 0.0
+        touch[t, MOST] = math.inf
         while o < before.size and is_before(old_key, o, ids[0], ids[1], feature):
             o += 1
         if o < before.size and old_key[o, 0] == ids[0] and old_key[o, 1] == ids[1] and old_key[o, 2] == feature:
@@ -254,11 +278,121 @@ def relative_velocity(slots: F8, a: int, b: int, touch: F8, t: int) -> tuple[flo
     return vx, vy
 
 
+@merged_kernel
+def is_pusher(slots: F8, flags: I8, s: int) -> bool:
+    """Whether a slot is a mover that moves now."""
+    return flags[s, KIND] == MOVER and slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0
+
+
+@merged_kernel
+def is_stopped(flags: I8, s: int) -> bool:
+    """Whether a slot is a mover that was found to be jammed in this step."""
+    return flags[s, KIND] == MOVER and flags[s, JAMMED] >= 0
+
+
+@merged_kernel
+def contact_velocity(slots: F8, s: int, touch: F8, t: int, side: int) -> tuple[float, float]:
+    """Velocity of the first (`side` 0) or second slot of a contact there, in the world's axes, m/s."""
+    ax, ay = touch[t, AX + 2 * side], touch[t, AY + 2 * side]
+    return slots[s, VX] - slots[s, W] * ay, slots[s, VY] + slots[s, W] * ax
+
+
+@merged_kernel
+def island_of(flags: I8, s: int) -> int:
+    """The slot that stands for the island of a slot."""
+    while flags[s, ISLAND] != s:
+        s = flags[s, ISLAND]
+    return s
+
+
+@merged_kernel
+def energy_speed(slots: F8, s: int) -> float:
+    """The speed at which a body would have its kinetic energy if it did not turn, m/s."""
+    w2 = slots[s, W] * slots[s, W] * slots[s, KGM2] * slots[s, IM]
+    return math.sqrt(slots[s, VX] * slots[s, VX] + slots[s, VY] * slots[s, VY] + w2)
+
+
+@kernel
+def find_islands(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int) -> bool:
+    """Find the islands: bodies with mass that touch each other.
+
+    Writes the deepest overlap at all contacts of an island, with walls and movers too, to the slot that stands for it.
+    Returns whether a moving mover touches a body; otherwise it writes nothing.
+    """
+    pushed = False
+    for t in range(touches):
+        pushed |= is_pusher(slots, flags, ends[t, 0]) or is_pusher(slots, flags, ends[t, 1])
+    if not pushed:
+        return False
+    for s in range(count):
+        flags[s, ISLAND], slots[s, DEEP] = s, 0.0
+    for t in range(touches):
+        if flags[ends[t, 0], KIND] == AWAKE and flags[ends[t, 1], KIND] == AWAKE:
+            a, b = island_of(flags, ends[t, 0]), island_of(flags, ends[t, 1])
+            flags[max(a, b), ISLAND] = min(a, b)
+    for s in range(count):
+        flags[s, ISLAND] = island_of(flags, s)
+    for t in range(touches):
+        for side in range(2):
+            if flags[ends[t, side], KIND] == AWAKE:
+                i = flags[ends[t, side], ISLAND]
+                slots[i, DEEP] = max(slots[i, DEEP], touch[t, DEEPNESS])
+    return True
+
+
+@kernel
+def bound_islands(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float) -> None:
+    """Bound the impulses of moving movers, after forces and before impulses.
+
+    Writes for each island: its mass; the impulse of all forces in this substep; the speed of the fastest mover where it
+    touches the island; the greatest speed that a body of it may have afterwards. This is `IMPACT_RATIO` times the speed
+    of that mover, or the greatest speed of its bodies before the contacts.
+    """
+    for s in range(count):
+        slots[s, HEFT] = slots[s, SHOVE] = slots[s, TOP] = slots[s, DRIVEN] = 0.0
+    for s in range(count):
+        if flags[s, KIND] == AWAKE:
+            i = flags[s, ISLAND]
+            force = math.sqrt(slots[s, FX] * slots[s, FX] + slots[s, FY] * slots[s, FY])
+            slots[i, HEFT] += slots[s, KG]
+            slots[i, SHOVE] += (slots[s, LF] + force + abs(slots[s, FT]) / slots[s, R]) * h
+            slots[i, TOP] = max(slots[i, TOP], energy_speed(slots, s))
+    for t in range(touches):
+        for side in range(2):
+            s, i = ends[t, side], ends[t, 1 - side]
+            if is_pusher(slots, flags, s) and flags[i, KIND] == AWAKE:
+                i = flags[i, ISLAND]
+                vx, vy = contact_velocity(slots, s, touch, t, side)
+                slots[i, DRIVEN] = max(slots[i, DRIVEN], math.sqrt(vx * vx + vy * vy))
+    for s in range(count):
+        slots[s, TOP] = max(slots[s, TOP], IMPACT_RATIO * slots[s, DRIVEN])
+    for t in range(touches):
+        for side in range(2):
+            s, i = ends[t, side], ends[t, 1 - side]
+            if is_pusher(slots, flags, s) and flags[i, KIND] == AWAKE:
+                i = flags[i, ISLAND]
+                touch[t, MOST] = MAX_LEVERAGE * (slots[i, HEFT] * slots[i, TOP] + slots[i, SHOVE])
+
+
+@kernel
+def limit_speeds(slots: F8, flags: I8, count: int, h: float) -> None:
+    """Take from pushed bodies the energy that movers cannot have given: what rounds of impulses leave in a jam."""
+    for s in range(count):
+        if flags[s, KIND] == AWAKE and slots[flags[s, ISLAND], DRIVEN] > 0.0:
+            most, speed = slots[flags[s, ISLAND], TOP], energy_speed(slots, s)
+            if speed <= most:
+                continue
+            if flags[s, CONTROL] == MOTORS:  # its wheels accelerate it, too
+                most += (slots[s, LF] + slots[s, LT] / math.sqrt(slots[s, KGM2] * slots[s, IM])) * slots[s, IM] * h
+            part = min(1.0, most / speed)
+            slots[s, VX], slots[s, VY], slots[s, W] = slots[s, VX] * part, slots[s, VY] * part, slots[s, W] * part
+
+
 @kernel
 def prepare_impulses(
-    slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float, scale: float
+    slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float, scale: float, pushed: bool
 ) -> None:
-    """Before the impulses of a substep: what bounces, by the velocities before; forces; then the impulses of the step before."""
+    """Before the impulses of a substep: bounces, by the velocities before; forces; bounds; earlier impulses."""
     part = (1.0 - exp(-CORRECTION_RATE * h)) / h
     for t in range(touches):
         a, b = ends[t, 0], ends[t, 1]
@@ -272,13 +406,18 @@ def prepare_impulses(
         vx, vy = relative_velocity(slots, a, b, touch, t)
         speed = vx * nx + vy * ny
         touch[t, BOUNCE] = touch[t, SOFT] * speed if speed < -RESTITUTION_THRESHOLD else 0.0
-        if speed > RESTITUTION_THRESHOLD:  # they part: what was between them before was an impact
+        # they part: what was between them before was an impact; or the mover has been stopped
+        if speed > RESTITUTION_THRESHOLD or is_stopped(flags, a) or is_stopped(flags, b):
             touch[t, JN] = touch[t, JT] = 0.0
     for s in range(count):
         if flags[s, KIND] == AWAKE:
             slots[s, VX] += slots[s, FX] * slots[s, IM] * h
             slots[s, VY] += slots[s, FY] * slots[s, IM] * h
             slots[s, W] += slots[s, FT] * slots[s, II] * h
+    if pushed:
+        bound_islands(slots, flags, count, touch, ends, touches, h)
+    for s in range(count):
+        if flags[s, KIND] == AWAKE:
             if slots[s, LF] > 0.0:
                 slots[s, JX], slots[s, JY], slots[s, JW] = (
                     slots[s, JX] * scale,
@@ -292,23 +431,28 @@ def prepare_impulses(
                 slots[s, JX] = slots[s, JY] = slots[s, JW] = 0.0
     for t in range(touches):
         nx, ny, jn, jt = touch[t, NX], touch[t, NY], touch[t, JN], touch[t, JT]
+        if jn > touch[t, MOST]:
+            jn = touch[t, JN] = touch[t, MOST]
+            jt = touch[t, JT] = min(touch[t, GRIP] * jn, max(-touch[t, GRIP] * jn, jt))
         if jn != 0.0 or jt != 0.0:
             apply_impulse(slots, ends[t, 0], ends[t, 1], touch, t, jn * nx - jt * ny, jn * ny + jt * nx)
 
 
 @merged_kernel
-def order_contacts(flags: I8, ends: I8, touches: int) -> None:
-    """Say in what order contacts are gone through, in the last column of `ends`: movers first, then bodies with mass, walls at last.
+def order_contacts(slots: F8, flags: I8, ends: I8, touches: int) -> None:
+    """Write the order of contacts to the last column of `ends`: moving movers, bodies with mass, all that stands.
 
-    Between a mover and a wall there may be no way out. What is gone through last holds then: nothing is pressed through a wall, and all
-    between comes a little nearer in each substep, the mover as well, until that is found to be jammed.
+    Between a mover and a wall, or a mover that stands, there may be no way out. The last contact holds then: nothing is
+    pressed through what stands. All between comes nearer in each substep until the mover is found to be jammed.
     """
     n = 0
-    for turn in range(2):
+    for turn in range(3):
         for t in range(touches):
             a, b = ends[t, 0], ends[t, 1]
-            pushed = flags[a, KIND] == MOVER or flags[b, KIND] == MOVER
-            if pushed == (turn == 0):
+            place = 1 if flags[a, KIND] == AWAKE and flags[b, KIND] == AWAKE else 2
+            if is_pusher(slots, flags, a) or is_pusher(slots, flags, b):
+                place = 0
+            if place == turn:
                 ends[n, 2] = t
                 n += 1
 
@@ -342,7 +486,7 @@ def solve_contacts(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
         vx, vy = relative_velocity(slots, a, b, touch, t)
         was, was_t = touch[t, JN], touch[t, JT]
         # they only push each other
-        touch[t, JN] = max(0.0, was - (vx * nx + vy * ny + touch[t, BOUNCE]) * touch[t, MN])
+        touch[t, JN] = min(touch[t, MOST], max(0.0, was - (vx * nx + vy * ny + touch[t, BOUNCE]) * touch[t, MN]))
         # and rub no more than friction allows
         most = touch[t, GRIP] * touch[t, JN]
         touch[t, JT] = min(most, max(-most, was_t - (vy * nx - vx * ny) * touch[t, MT]))
@@ -376,13 +520,18 @@ def solve_floor_friction(slots: F8, flags: I8, count: int, h: float) -> bool:
 
 
 @kernel
-def solve_impulses(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float) -> None:
-    """Find the impulses of a substep, as well as `ITERATIONS` rounds can; then take overlaps back."""
-    order_contacts(flags, ends, touches)
+def solve_impulses(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float, pushed: bool) -> None:
+    """Find the impulses of a substep, as well as `ITERATIONS` rounds can; then take overlaps back.
+
+    `pushed`: see `find_islands`.
+    """
+    order_contacts(slots, flags, ends, touches)
     for _ in range(ITERATIONS):
         changed = solve_contacts(slots, touch, ends, touches)
         if not (solve_floor_friction(slots, flags, count, h) or changed):
             break
+    if pushed:
+        limit_speeds(slots, flags, count, h)
     for s in range(count):
         if slots[s, PX] != 0.0 or slots[s, PY] != 0.0 or slots[s, PW] != 0.0:
             slots[s, X] += slots[s, PX] * h

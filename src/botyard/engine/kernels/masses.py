@@ -17,9 +17,13 @@ from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.broadphase import OBSTACLE
 from botyard.engine.kernels.collide import SECTORS
 from botyard.engine.kernels.contacts import (
+    SLOP,
     Before,
+    contact_velocity,
     find_body_contacts,
+    find_islands,
     find_wall_contacts,
+    is_pusher,
     prepare_impulses,
     solve_impulses,
 )
@@ -54,6 +58,7 @@ from botyard.engine.masslayout import (
     DL,
     FEELS,
     FLOOR,
+    FORCE,
     FORCES,
     FRICTION,
     FT,
@@ -65,6 +70,7 @@ from botyard.engine.masslayout import (
     II,
     IM,
     INERTIA,
+    ISLAND,
     JAMMED,
     JN,
     JT,
@@ -91,6 +97,7 @@ from botyard.engine.masslayout import (
     MORE_SLOTS,
     MORE_TOUCHES,
     MORE_WALLS,
+    MOTORS,
     MOVER,
     MU,
     NOTHING,
@@ -99,6 +106,7 @@ from botyard.engine.masslayout import (
     OK,
     OX,
     OY,
+    POSE,
     PW,
     PX,
     PY,
@@ -116,6 +124,7 @@ from botyard.engine.masslayout import (
     TH,
     TRACTION,
     TTH,
+    TWIST,
     TX,
     TY,
     VX,
@@ -157,7 +166,6 @@ REST_SPEED = 1e-6
 MAX_SUBSTEP_TURN = 1e4
 """A body that turns farther in a substep, rad, is beyond the solver's numbers: it is put back."""
 SOLID = OBSTACLE | 8  # Visible.PUSHED
-MOTORS, FORCE, POSE, TWIST = 1, 2, 3, 4  # Control
 
 
 # -- who takes part
@@ -526,42 +534,65 @@ def note_bearing(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> 
 
 
 @merged_kernel
-def note_penetration(
-    slots: F8, flags: I8, s: int, other: int, t: int, touch: F8, ax: float, ay: float, turn: float
-) -> None:
-    """Note how deep a mover presses itself into another slot at a contact."""
-    vx, vy = slots[s, VX] - slots[s, W] * ay, slots[s, VY] + slots[s, W] * ax
-    # only where it moves into it: one that moves away is getting free
-    if turn * (vx * touch[t, NX] + vy * touch[t, NY]) > 0.0 and touch[t, DEEPNESS] > slots[s, DEEP]:
-        slots[s, DEEP], flags[s, AGAINST] = touch[t, DEEPNESS], other
+def moves_into(slots: F8, s: int, touch: F8, t: int, side: int) -> bool:
+    """Whether the first (`side` 0) or second slot of a contact moves into the other one, as if that stood still."""
+    vx, vy = contact_velocity(slots, s, touch, t, side)
+    return (1.0 - 2.0 * side) * (vx * touch[t, NX] + vy * touch[t, NY]) > 0.0
 
 
 @kernel
-def note_contacts(
-    slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touches: int, k: int, substeps: int
-) -> None:
-    """After a substep: note who is touched where, and stop the movers that only press into what is stuck."""
+def jam_movers(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, k: int, substeps: int) -> None:
+    """Stop the movers that only press into what does not yield.
+
+    A mover that turns moves in at one contact and out at another of the same pair. So the deepest contact of a pair
+    counts as soon as the mover moves in at one of them; a mover that moves out at all of them gets free. A row of bodies
+    spreads its overlap over all contacts. So the deepest overlap of the island counts where the mover presses.
+    """
     for s in range(count):
-        slots[s, DEEP] = 0.0
+        if flags[s, KIND] == MOVER:
+            slots[s, DEEP] = 0.0
+    first = 0
+    while first < touches:
+        last = first + 1
+        while last < touches and ends[last, 0] == ends[first, 0] and ends[last, 1] == ends[first, 1]:
+            last += 1
+        for side in range(2):
+            s, other = ends[first, side], ends[first, 1 - side]
+            if not is_pusher(slots, flags, s) or flags[other, KIND] != AWAKE:
+                continue
+            enters, deep = False, 0.0
+            for t in range(first, last):
+                enters |= moves_into(slots, s, touch, t, side)
+                deep = max(deep, touch[t, DEEPNESS])
+            # it presses: deeper than where things only touch, and than a substep explains, if it was not jammed before
+            if deep > (SLOP if slots[s, DEPTH] >= JAM_DEPTH else slots[s, LIMIT] - JAM_DEPTH + SLOP):
+                deep = max(deep, slots[flags[other, ISLAND], DEEP])
+            if enters and deep > slots[s, DEEP]:
+                slots[s, DEEP], flags[s, AGAINST] = deep, other
+        first = last
+    for s in range(count):
+        if is_pusher(slots, flags, s):
+            # deeper than a substep explains, and deeper than before: what it pushes does not yield
+            if slots[s, DEEP] > slots[s, LIMIT] and slots[s, DEEP] > slots[s, DEPTH]:
+                flags[s, JAMMED], slots[s, DEPTH] = k, max(slots[s, DEPTH], JAM_DEPTH)
+                place_mover(slots, s, k / substeps)
+                slots[s, VX] = slots[s, VY] = slots[s, W] = 0.0
+            else:
+                slots[s, DEPTH] = slots[s, DEEP]
+
+
+@kernel
+def note_contacts(slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touches: int) -> None:
+    """Note who is touched where in this substep."""
+    for s in range(count):
         if flags[s, KIND] != MOVER or flags[s, JAMMED] < 0:  # one that is jammed is touched where it was then
             bits[s] = np.uint64(0)
     for t in range(touches):
         for side in range(2):
             s = ends[t, side]
             # a wall feels nothing, nor does a mover that stands, or was jammed before
-            if s < count and (flags[s, KIND] != MOVER or (slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0)):
-                x, y = touch[t, AX + 2 * side], touch[t, AY + 2 * side]
-                note_bearing(slots, flags, bits, s, x, y)
-                note_penetration(slots, flags, s, ends[t, 1 - side], t, touch, x, y, 1.0 - 2.0 * side)
-    for s in range(count):
-        if flags[s, KIND] == MOVER and slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0:
-            # deeper than a substep explains, and deeper than before: what it pushes does not yield
-            if slots[s, DEEP] > slots[s, LIMIT] and slots[s, DEEP] > slots[s, DEPTH]:
-                flags[s, JAMMED] = k
-                place_mover(slots, s, k / substeps)
-                slots[s, VX] = slots[s, VY] = slots[s, W] = 0.0
-            else:
-                slots[s, DEPTH] = slots[s, DEEP]
+            if s < count and (flags[s, KIND] != MOVER or is_pusher(slots, flags, s)):
+                note_bearing(slots, flags, bits, s, touch[t, AX + 2 * side], touch[t, AY + 2 * side])
 
 
 # -- the end of a step
@@ -747,9 +778,12 @@ def run_substeps(
         touches = find_contacts(work, shapes, m.uid, count, pairs, Before(last_touches, scale))
         if touches < 0:
             return MORE_TOUCHES
-        prepare_impulses(slots, flags, count, touch, ends, touches, h, scale)
-        solve_impulses(slots, flags, count, touch, ends, touches, h)
-        note_contacts(slots, flags, work.bits, count, touch, ends, touches, k, substeps)
+        note_contacts(slots, flags, work.bits, count, touch, ends, touches)
+        pushed = find_islands(slots, flags, count, touch, ends, touches)
+        if pushed:  # before impulses are found: what does not yield never gets the speed of a mover that is stopped
+            jam_movers(slots, flags, count, touch, ends, touches, k, substeps)
+        prepare_impulses(slots, flags, count, touch, ends, touches, h, scale, pushed)
+        solve_impulses(slots, flags, count, touch, ends, touches, h, pushed)
         last_h, last_touches = h, touches
         keep_impulses(work.old_key, work.old, work, touches)
     table.size[0], table.span[0] = touches, h
