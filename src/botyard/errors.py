@@ -7,7 +7,7 @@ ends with when nothing handles it. A leaf: imports nothing of botyard.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from os import PathLike
 
@@ -204,6 +204,21 @@ class WorldError(BotyardError):
 
 class ArgumentError(WorldError, ValueError):
     """An invalid argument of the public API: which, what was expected, what was found. Also a ValueError."""
+
+
+class WorldFaultError(ArgumentError):
+    """A command, a parameter or a state that was written into worlds of `Worlds` is wrong; all other worlds went on.
+
+    Attributes
+    ----------
+    faults : dict[int, str]
+        Numbers of the worlds, and the reason for each.
+    """
+
+    def __init__(self, faults: Mapping[int, str], end: str = "") -> None:
+        self.faults: dict[int, str] = dict(faults)
+        number = min(self.faults)
+        super().__init__(f"world {number}: {self.faults[number]}{end}")
 
 
 class UnknownNameError(WorldError, KeyError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import math
 from collections.abc import Callable
 from itertools import cycle
@@ -12,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments
-from botyard.errors import ArgumentError, NotNowError, did_you_mean
+from botyard.errors import ArgumentError, NotNowError, WorldFaultError, did_you_mean
 from botyard.learning.tasks.base import B1, F4, I8, EpisodeDraws, Task, ask
 from botyard.names import shown
 from botyard.sim.worlds import Worlds
@@ -20,6 +22,7 @@ from botyard.sim.worlds import Worlds
 PICTURE_PIXELS: Final = 480
 """Width of rendered pictures."""
 MAX_SEED: Final = 2**63
+log = logging.getLogger("botyard.learning")
 
 
 class TaskBatch:
@@ -57,6 +60,7 @@ class TaskBatch:
         self._first = cycle([np.zeros((n, *self.observation_space.shape), np.float32) for _ in range(sets)])
         self.everyone: I8 = np.arange(n)
         self.has_begun = False
+        self._faults: dict[int, str] = {}
 
     def has_its_spaces(self) -> bool:
         """Whether the task still has the spaces that the arrays were made for."""
@@ -74,7 +78,7 @@ class TaskBatch:
         ask(self.task, method, self.worlds, *arrays)
 
     def infos(self) -> dict[str, NDArray[Any]]:
-        """What the task tells of each world, in its own arrays. ArgumentError: it has not a row for each."""
+        """What the task tells of each world, in its own arrays; ``fault`` is added. ArgumentError: it has not a row for each."""
         infos, n = self.task.info(self.worlds), len(self.worlds)
         if not isinstance(infos, dict):
             raise ArgumentError(f"{type(self.task).__name__}.info: expected a dict, found {arguments.found(infos)}")
@@ -84,18 +88,51 @@ class TaskBatch:
                     f'{type(self.task).__name__}.info: "{name}": expected an array with a row for each of {n} worlds, '
                     f"found {arguments.found(values)}"
                 )
+        if self._faults:
+            reasons = np.full(n, None, object)
+            reasons[list(self._faults)] = list(self._faults.values())
+            infos = {**infos, "fault": reasons}
         return infos
 
     def info(self) -> dict[str, Any]:
-        """What the task tells of the first world."""
+        """What the task tells of the first world, and why it was stopped."""
         return {name: values[0] if values.ndim == 1 else values[0].copy() for name, values in self.infos().items()}
+
+    def step(self, mask: B1 | None = None) -> None:
+        """Advance all worlds, or those of a mask, by a step.
+
+        A world with a wrong command, parameter or state stops alone: `ends` truncates it, and infos say why. It begins its next
+        episode at once, so that the task looks at a world that is right.
+        """
+        self._faults = {}
+        try:
+            self.worlds.step(mask=mask)
+        except WorldFaultError as error:
+            log.warning("%s; its episode ends", error)
+            self._faults = error.faults
+            self._restart(np.array(sorted(error.faults)))
+
+    def _restart(self, chosen: I8, seeds: NDArray[np.uint64] | None = None) -> None:
+        """Begin episodes in worlds. Those in which a parameter is wrong have begun, too, and stop again at the next step."""
+        # a fault is told by the step that meets it
+        with contextlib.suppress(WorldFaultError):
+            self.worlds.reset(chosen, seeds=seeds, poses=self.task.poses, box_poses=self.task.box_poses)
+
+    def ends(self, rewards: NDArray[np.float64], terminated: B1, truncated: B1) -> None:
+        """Ask the task for rewards and ends of a step. A world that was stopped is truncated, with reward 0."""
+        self.ask(self.task.reward, rewards)
+        self.ask(self.task.done, terminated, truncated)
+        if self._faults:
+            stopped = list(self._faults)
+            rewards[stopped], terminated[stopped], truncated[stopped] = 0.0, False, True
 
     def next_set(self) -> tuple[F4, NDArray[np.float64], B1, B1]:
         """Arrays of a step, for observations, rewards, terminations and truncations."""
         return next(self._sets)
 
     def next_first(self) -> F4:
-        """The array of a reset, for observations."""
+        """The array of a reset, for observations; what stopped worlds before is forgotten."""
+        self._faults = {}
         return next(self._first)
 
     def given(self, *arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
@@ -105,7 +142,7 @@ class TaskBatch:
     def begin(self, chosen: I8, seeds: NDArray[np.uint64] | None = None) -> None:
         """Begin episodes in some worlds. NotNowError: the task was given to another environment."""
         self._check_owner()
-        self.worlds.reset(chosen, seeds=seeds, poses=self.task.poses, box_poses=self.task.box_poses)
+        self._restart(chosen, seeds)
         self.task.on_reset(self.worlds, chosen, EpisodeDraws(self.worlds.seeds[chosen]))
         self.has_begun = True
 

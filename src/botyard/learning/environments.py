@@ -129,19 +129,21 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return batch.given(observed)[0], self._infos()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Advance all worlds by a step; see `autoreset_mode` for those whose episode has ended."""
+        """Advance all worlds by a step; see `autoreset_mode` for those whose episode has ended.
+
+        A world with a wrong command, parameter or state is truncated, with reward 0; ``fault`` in infos says why. The others go on.
+        """
         batch, worlds, task = self._batch, self.worlds, self.task
         batch.act(actions)
         observed, rewards, terminated, truncated = batch.next_set()  # now: refused actions use no set up
         begun = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else None
         if begun is not None and begun.any():
-            worlds.step(mask=~begun)
+            batch.step(~begun)
             batch.begin(np.flatnonzero(begun))
         else:
             begun = None
-            worlds.step()
-        batch.ask(task.reward, rewards)
-        batch.ask(task.done, terminated, truncated)
+            batch.step()
+        batch.ends(rewards, terminated, truncated)
         if self._limit is not None:
             truncated |= worlds.tick >= self._limit
         if begun is not None:
@@ -155,7 +157,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
                 "final_info": self._infos(ended), "_final_info": ended.copy(),
             }  # fmt: skip
             batch.begin(np.flatnonzero(ended))
-            infos = self._infos() | final
+            infos = {name: values for name, values in self._infos().items() if name not in ("fault", "_fault")} | final
             batch.ask(task.observe, observed)
         else:
             infos = self._infos()
@@ -167,7 +169,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         infos: dict[str, Any] = {}
         for name, values in self._batch.infos().items():
             infos[name] = values.copy()
-            infos[f"_{name}"] = np.ones(self.num_envs, np.bool_) if of is None else of.copy()
+            told = values != None if name == "fault" else np.ones(self.num_envs, np.bool_)  # noqa: E711 - of each
+            infos[f"_{name}"] = told if of is None else told & of
         return infos
 
     def render(self) -> tuple[Any, ...] | None:
@@ -309,13 +312,12 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
         return observed[0].copy(), batch.info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Advance the world by a step."""
-        batch, worlds, task = self._batch, self.worlds, self.task
+        """Advance the world by a step. A wrong command, parameter or state truncates the episode; ``fault`` in infos says why."""
+        batch, task = self._batch, self.task
         observed, rewards, terminated, truncated = batch.next_set()
         batch.act(action, of_one=True)
-        worlds.step()
-        batch.ask(task.reward, rewards)
-        batch.ask(task.done, terminated, truncated)
+        batch.step()
+        batch.ends(rewards, terminated, truncated)
         batch.ask(task.observe, observed)
         return observed[0].copy(), float(rewards[0]), bool(terminated[0]), bool(truncated[0]), batch.info()
 

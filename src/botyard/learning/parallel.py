@@ -100,6 +100,8 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         """Advance the world by a step. After the end of an episode, nothing happens, and nobody gets anything.
 
+        A wrong command, parameter or state truncates the episode; ``fault`` in the infos of all agents says why.
+
         Raises
         ------
         ArgumentError
@@ -111,14 +113,13 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
             )
         if not self.agents and self._batch.has_begun:
             return {}, {}, {}, {}, {}
-        agents, worlds, team = self.agents, self.worlds, self._team
+        agents, team = self.agents, self._team
         if missing := [name for name in agents if name not in actions]:
             raise ArgumentError(f"actions: expected one for each agent, found none for {', '.join(missing)}")
         self._batch.act(self._stacked(actions))
-        worlds.step()
+        self._batch.step()
         observed, rewards, terminated, truncated = self._batch.next_set()
-        self._batch.ask(team.reward, rewards)
-        self._batch.ask(team.done, terminated, truncated)
+        self._batch.ends(rewards, terminated, truncated)
         if terminated[0] or truncated[0]:
             self.agents = []
         return (

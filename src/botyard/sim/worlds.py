@@ -27,7 +27,7 @@ from botyard.engine.commands import SetVelocities
 from botyard.engine.kernels.lateness import COUNT, SCALE
 from botyard.engine.layout import F8, I1, I8, U1, U8
 from botyard.engine.rng import DEFAULT_SEED
-from botyard.errors import ArgumentError, BotyardError, NotNowError
+from botyard.errors import ArgumentError, BotyardError, NotNowError, WorldFaultError
 from botyard.handle import Handle
 from botyard.model.obstacles import BoxObject
 from botyard.sim.batch import Batch, Plan
@@ -329,8 +329,10 @@ class Worlds(Handle):
         Raises
         ------
         ArgumentError
-            An argument is wrong; or a command, a parameter or a state that was written is. Worlds that it concerns have not moved then, all
-            others have.
+            An argument is wrong.
+        WorldFaultError
+            A command, a parameter or a state that was written is wrong. Worlds that it concerns have not moved then, all others have.
+            Its `faults` say why for each. It is an ArgumentError.
         """
         if type(k) is not int or not 0 <= k <= MAX_STEPS:
             k = arguments.whole(k, "k", low=0, high=MAX_STEPS)
@@ -351,9 +353,11 @@ class Worlds(Handle):
                 self._log.after(chosen)
                 if self._batch.has_failed:
                     self._log.take_back(self._failed(chosen))
+            faults = self._faults(chosen)
             if len(wrong):
-                self._refuse(wrong, everyone, "; it has not moved")
-            self._check(chosen)
+                faults |= {i: self._number_words(i) for i in wrong.tolist() if everyone is None or i in everyone}
+            if faults:
+                raise WorldFaultError(faults, "; it has not moved")
 
     def reset(
         self,
@@ -387,8 +391,10 @@ class Worlds(Handle):
         Raises
         ------
         ArgumentError
-            An argument is out of its range or of another shape, or there is no room: nothing has begun then. Or a parameter or a state that
-            was written is wrong: all have begun then, but in the worlds that it concerns `ranges` are NaN.
+            An argument is out of its range or of another shape, or there is no room: nothing has begun then.
+        WorldFaultError
+            A parameter or a state that was written is wrong: all have begun then, but in the worlds that it concerns `ranges` are NaN.
+            Its `faults` say why for each. It is an ArgumentError.
         """
         chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
         if not len(chosen):
@@ -522,17 +528,20 @@ class Worlds(Handle):
             wrong |= (self._lineup_ids < 0) | (self._lineup_ids >= len(self._lineups))
         return np.flatnonzero(wrong)
 
-    def _refuse(self, wrong: I8, chosen: I8 | None = None, end: str = "") -> None:
-        """Raise ArgumentError if one of these worlds is among those that `_settle` has found to be wrong."""
+    def _refuse(self, wrong: I8, chosen: I8 | None = None) -> None:
+        """Raise WorldFaultError if one of these worlds is among those that `_settle` has found to be wrong."""
         if len(wrong) and chosen is not None:
             wrong = np.intersect1d(wrong, chosen)
         if len(wrong):
-            i = int(wrong[0])
-            number, none, count = self._map_ids[i], "there is no map", self._maps.count
-            if number >= 0 and (count is None or number < count):
-                number, none, count = self._lineup_ids[i], "there are no models of number", len(self._lineups)
-            known = "" if count is None else f" among 0 … {count - 1}"
-            raise ArgumentError(f"world {i}: {none} {number}{known}, as its state says{end}")
+            raise WorldFaultError({i: self._number_words(i) for i in wrong.tolist()})
+
+    def _number_words(self, i: int) -> str:
+        """What is wrong with the number of the map, or of the models, of a world that `_settle` has found to be wrong."""
+        number, none, count = self._map_ids[i], "there is no map", self._maps.count
+        if number >= 0 and (count is None or number < count):
+            number, none, count = self._lineup_ids[i], "there are no models of number", len(self._lineups)
+        known = "" if count is None else f" among 0 … {count - 1}"
+        return f"{none} {number}{known}, as its state says"
 
     def _use_maps(self, numbers: I8) -> None:
         """Put worlds into the maps of their numbers, which are there."""
@@ -563,23 +572,22 @@ class Worlds(Handle):
             f"mask: expected {len(self)} of True or False, or different numbers of worlds, found {arguments.found(mask)}"
         )
 
-    def _check(self, chosen: I8 | None, *, begins: bool = False) -> None:
-        """Raise ArgumentError if one of these worlds could not be advanced by the last call, or could not begin an episode."""
-        if self._batch.has_failed:
-            number = int(self._failed(chosen)[0])
-            fault = Fault(int(self._batch.faults(None)[number]))
-            end = "its episode has begun, without readings" if begins else "it has not moved"
-            raise ArgumentError(f"world {number}: {self._words(fault, number)}; {end}")
+    def _faults(self, chosen: I8 | None) -> dict[int, str]:
+        """Which of these worlds the last call could not advance, or begin an episode in, and why."""
+        if not self._batch.has_failed:
+            return {}
+        faults = self._batch.faults(None)
+        return {i: self._words(Fault(int(faults[i])), i) for i in self._failed(chosen).tolist()}
 
     def _check_begun(self, chosen: I8) -> None:
-        """`_check` after episodes have begun."""
+        """Raise WorldFaultError if one of these worlds could not begin an episode."""
         if self._batch.has_failed:
             failed = self._failed(chosen)
             for name, nothing in (("ranges", np.nan), ("contact_kind", Contact.NONE), ("other", -1)):
                 self._batch.state.all(name)[failed] = nothing
             if self._log is not None:
                 self._log.lose(failed)
-            self._check(chosen, begins=True)
+            raise WorldFaultError(self._faults(chosen), "; its episode has begun, without readings")
 
     def _words(self, fault: Fault, i: int) -> str:
         """What is wrong in a world."""
