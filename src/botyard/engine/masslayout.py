@@ -212,10 +212,10 @@ class Workspace(NamedTuple):
  SLOTS) = range(65)
 """Columns of `Workspace.slots`."""
 
-ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, AGAINST, ISLAND, WALL_0, WALL_1, FLAGS = range(13)
+ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, AGAINST, ISLAND, COUNTED, WALL_0, WALL_1, FLAGS = range(14)
 """Columns of `Workspace.flags`: row; `AWAKE` …; first corner; `Control`; a mover that has moved; the substep in which a mover was
 jammed, or −1; contacts are wanted; the controller has forces; of a mover: the slot that it presses into; the slot that
-stands for its island; its part of the list of walls."""
+stands for its island; 1: it counts there; its part of the list of walls."""
 NOTHING, AWAKE, ASLEEP, MOVER, LOST = range(5)
 """What a body is in a step: not solid; with mass; with mass and at rest; kinematic; with mass, and put back as it was out of bounds."""
 

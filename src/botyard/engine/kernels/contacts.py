@@ -30,6 +30,7 @@ from botyard.engine.masslayout import (
     BOUNCE,
     CONTROL,
     CORNERS,
+    COUNTED,
     CX,
     CY,
     DEEP,
@@ -313,79 +314,87 @@ def energy_speed(slots: F8, s: int) -> float:
 
 
 @kernel
-def find_islands(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int) -> bool:
+def find_islands(slots: F8, flags: I8, touch: F8, ends: I8, touches: int) -> bool:
     """Find the islands: bodies with mass that touch each other.
 
     Writes the deepest overlap at all contacts of an island, with walls and movers too, to the slot that stands for it.
-    Returns whether a moving mover touches a body; otherwise it writes nothing.
+    Returns whether a moving mover touches a body; otherwise it writes nothing. Goes through contacts alone: few of many
+    bodies touch anything.
     """
     pushed = False
     for t in range(touches):
-        pushed |= is_pusher(slots, flags, ends[t, 0]) or is_pusher(slots, flags, ends[t, 1])
+        if is_pusher(slots, flags, ends[t, 0]) or is_pusher(slots, flags, ends[t, 1]):
+            pushed = True
+            break
     if not pushed:
         return False
-    for s in range(count):
-        flags[s, ISLAND], slots[s, DEEP] = s, 0.0
+    for t in range(touches):
+        for side in range(2):
+            s = ends[t, side]
+            flags[s, ISLAND], slots[s, DEEP] = s, 0.0
     for t in range(touches):
         if flags[ends[t, 0], KIND] == AWAKE and flags[ends[t, 1], KIND] == AWAKE:
             a, b = island_of(flags, ends[t, 0]), island_of(flags, ends[t, 1])
             flags[max(a, b), ISLAND] = min(a, b)
-    for s in range(count):
-        flags[s, ISLAND] = island_of(flags, s)
     for t in range(touches):
         for side in range(2):
-            if flags[ends[t, side], KIND] == AWAKE:
-                i = flags[ends[t, side], ISLAND]
+            s = ends[t, side]
+            if flags[s, KIND] == AWAKE:
+                i = flags[s, ISLAND] = island_of(flags, s)
                 slots[i, DEEP] = max(slots[i, DEEP], touch[t, DEEPNESS])
     return True
 
 
 @kernel
-def bound_islands(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float) -> None:
+def bound_islands(slots: F8, flags: I8, touch: F8, ends: I8, touches: int, h: float) -> None:
     """Bound the impulses of moving movers, after forces and before impulses.
 
     Writes for each island: its mass; the impulse of all forces in this substep; the speed of the fastest mover where it
     touches the island; the greatest speed that a body of it may have afterwards. This is `IMPACT_RATIO` times the speed
     of that mover, or the greatest speed of its bodies before the contacts.
     """
-    for s in range(count):
-        slots[s, HEFT] = slots[s, SHOVE] = slots[s, TOP] = slots[s, DRIVEN] = 0.0
-    for s in range(count):
-        if flags[s, KIND] == AWAKE:
-            i = flags[s, ISLAND]
-            force = math.sqrt(slots[s, FX] * slots[s, FX] + slots[s, FY] * slots[s, FY])
-            slots[i, HEFT] += slots[s, KG]
-            slots[i, SHOVE] += (slots[s, LF] + force + abs(slots[s, FT]) / slots[s, R]) * h
-            slots[i, TOP] = max(slots[i, TOP], energy_speed(slots, s))
     for t in range(touches):
         for side in range(2):
-            s, i = ends[t, side], ends[t, 1 - side]
-            if is_pusher(slots, flags, s) and flags[i, KIND] == AWAKE:
-                i = flags[i, ISLAND]
+            s = ends[t, side]
+            slots[s, HEFT] = slots[s, SHOVE] = slots[s, TOP] = slots[s, DRIVEN] = 0.0
+            flags[s, COUNTED] = 0
+    for t in range(touches):
+        for side in range(2):
+            s, other = ends[t, side], ends[t, 1 - side]
+            if flags[s, KIND] == AWAKE and flags[s, COUNTED] == 0:
+                i, flags[s, COUNTED] = flags[s, ISLAND], 1
+                force = math.sqrt(slots[s, FX] * slots[s, FX] + slots[s, FY] * slots[s, FY])
+                slots[i, HEFT] += slots[s, KG]
+                slots[i, SHOVE] += (slots[s, LF] + force + abs(slots[s, FT]) / slots[s, R]) * h
+                slots[i, TOP] = max(slots[i, TOP], energy_speed(slots, s))
+            if flags[other, KIND] == AWAKE and is_pusher(slots, flags, s):
+                i = flags[other, ISLAND]
                 vx, vy = contact_velocity(slots, s, touch, t, side)
-                slots[i, DRIVEN] = max(slots[i, DRIVEN], math.sqrt(vx * vx + vy * vy))
-    for s in range(count):
-        slots[s, TOP] = max(slots[s, TOP], IMPACT_RATIO * slots[s, DRIVEN])
+                speed = math.sqrt(vx * vx + vy * vy)
+                slots[i, DRIVEN] = max(slots[i, DRIVEN], speed)
+                slots[i, TOP] = max(slots[i, TOP], IMPACT_RATIO * speed)
     for t in range(touches):
         for side in range(2):
-            s, i = ends[t, side], ends[t, 1 - side]
-            if is_pusher(slots, flags, s) and flags[i, KIND] == AWAKE:
-                i = flags[i, ISLAND]
+            s, i = ends[t, side], flags[ends[t, 1 - side], ISLAND]
+            if flags[i, KIND] == AWAKE and is_pusher(slots, flags, s):
                 touch[t, MOST] = MAX_LEVERAGE * (slots[i, HEFT] * slots[i, TOP] + slots[i, SHOVE])
 
 
 @kernel
-def limit_speeds(slots: F8, flags: I8, count: int, h: float) -> None:
+def limit_speeds(slots: F8, flags: I8, ends: I8, touches: int, h: float) -> None:
     """Take from pushed bodies the energy that movers cannot have given: what rounds of impulses leave in a jam."""
-    for s in range(count):
-        if flags[s, KIND] == AWAKE and slots[flags[s, ISLAND], DRIVEN] > 0.0:
-            most, speed = slots[flags[s, ISLAND], TOP], energy_speed(slots, s)
-            if speed <= most:
-                continue
-            if flags[s, CONTROL] == MOTORS:  # its wheels accelerate it, too
-                most += (slots[s, LF] + slots[s, LT] / math.sqrt(slots[s, KGM2] * slots[s, IM])) * slots[s, IM] * h
-            part = min(1.0, most / speed)
-            slots[s, VX], slots[s, VY], slots[s, W] = slots[s, VX] * part, slots[s, VY] * part, slots[s, W] * part
+    for t in range(touches):
+        for side in range(2):
+            s = ends[t, side]
+            if flags[s, KIND] == AWAKE and slots[flags[s, ISLAND], DRIVEN] > 0.0:
+                most, speed = slots[flags[s, ISLAND], TOP], energy_speed(slots, s)
+                if speed <= most:
+                    continue
+                if flags[s, CONTROL] == MOTORS:  # its wheels accelerate it, too
+                    reach = slots[s, LT] / math.sqrt(slots[s, KGM2] * slots[s, IM])
+                    most += (slots[s, LF] + reach) * slots[s, IM] * h
+                part = min(1.0, most / speed)
+                slots[s, VX], slots[s, VY], slots[s, W] = slots[s, VX] * part, slots[s, VY] * part, slots[s, W] * part
 
 
 @kernel
@@ -415,7 +424,7 @@ def prepare_impulses(
             slots[s, VY] += slots[s, FY] * slots[s, IM] * h
             slots[s, W] += slots[s, FT] * slots[s, II] * h
     if pushed:
-        bound_islands(slots, flags, count, touch, ends, touches, h)
+        bound_islands(slots, flags, touch, ends, touches, h)
     for s in range(count):
         if flags[s, KIND] == AWAKE:
             if slots[s, LF] > 0.0:
@@ -439,20 +448,21 @@ def prepare_impulses(
 
 
 @merged_kernel
-def order_contacts(slots: F8, flags: I8, ends: I8, touches: int) -> None:
+def order_contacts(slots: F8, touch: F8, ends: I8, touches: int) -> None:
     """Write the order of contacts to the last column of `ends`: moving movers, bodies with mass, all that stands.
 
     Between a mover and a wall, or a mover that stands, there may be no way out. The last contact holds then: nothing is
     pressed through what stands. All between comes nearer in each substep until the mover is found to be jammed.
     """
     n = 0
-    for turn in range(3):
+    for t in range(touches):
+        if touch[t, MOST] < math.inf:
+            ends[n, 2] = t
+            n += 1
+    for turn in range(2):
         for t in range(touches):
-            a, b = ends[t, 0], ends[t, 1]
-            place = 1 if flags[a, KIND] == AWAKE and flags[b, KIND] == AWAKE else 2
-            if is_pusher(slots, flags, a) or is_pusher(slots, flags, b):
-                place = 0
-            if place == turn:
+            is_free = slots[ends[t, 0], IM] > 0.0 and slots[ends[t, 1], IM] > 0.0
+            if is_free == (turn == 0) and touch[t, MOST] == math.inf:
                 ends[n, 2] = t
                 n += 1
 
@@ -525,13 +535,13 @@ def solve_impulses(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touche
 
     `pushed`: see `find_islands`.
     """
-    order_contacts(slots, flags, ends, touches)
+    order_contacts(slots, touch, ends, touches)
     for _ in range(ITERATIONS):
         changed = solve_contacts(slots, touch, ends, touches)
         if not (solve_floor_friction(slots, flags, count, h) or changed):
             break
     if pushed:
-        limit_speeds(slots, flags, count, h)
+        limit_speeds(slots, flags, ends, touches, h)
     for s in range(count):
         if slots[s, PX] != 0.0 or slots[s, PY] != 0.0 or slots[s, PW] != 0.0:
             slots[s, X] += slots[s, PX] * h

@@ -779,7 +779,7 @@ def run_substeps(
         if touches < 0:
             return MORE_TOUCHES
         note_contacts(slots, flags, work.bits, count, touch, ends, touches)
-        pushed = find_islands(slots, flags, count, touch, ends, touches)
+        pushed = find_islands(slots, flags, touch, ends, touches)
         if pushed:  # before impulses are found: what does not yield never gets the speed of a mover that is stopped
             jam_movers(slots, flags, count, touch, ends, touches, k, substeps)
         prepare_impulses(slots, flags, count, touch, ends, touches, h, scale, pushed)
