@@ -362,3 +362,31 @@ def test_states_go_on_where_they_were(controller: str) -> None:
     other.step(60)
     assert np.array_equal(one.fleet.poses, other.fleet.poses)
     assert not np.array_equal(one.fleet.poses, world().fleet.poses), "it has moved"
+
+
+@pytest.mark.parametrize("step", [0.1, 0.02])
+def test_social_forces_take_a_walker_where_the_equation_says(step: float) -> None:
+    """Alone: x = v0 (t − τ (1 − exp(−t / τ))); with velocities at the ends of steps of 0.1 s it was 5 cm ahead."""
+    sim = Simulation(odometry_error="none", step=step)
+    robot = sim.add_robot(WALKER, "one", pose=(0.0, 0.0, 0.0))
+    robot.set_controller("socialforce", points=[(20.0, 0.0)], order="once", speed=1.0)
+    for _ in range(round(3.0 / step)):
+        sim.step()
+        t = sim.time
+        assert math.hypot(*robot.truth[:2]) == pytest.approx(t - 0.5 * (1.0 - math.exp(-t / 0.5)), abs=0.01)
+
+
+def test_social_forces_of_two_do_not_depend_on_the_step() -> None:
+    ways = []
+    for step in (0.1, 0.002):
+        sim = Simulation(odometry_error="none", step=step, seed=3)
+        for name, start, goal in (("a", (-3.0, 0.0, 0.0), (6.0, 0.0)), ("b", (3.0, 0.9, math.pi), (-6.0, 0.9))):
+            sim.add_robot(WALKER, name, pose=start).set_controller(
+                "socialforce", points=[goal[:2]], order="once", speed=1.0
+            )
+        way = []
+        for _ in range(40):
+            sim.step(round(0.1 / step))
+            way.append([robot.truth[:2] for robot in sim.robots.values()])
+        ways.append(np.array(way))
+    assert np.hypot(*(ways[0] - ways[1]).T).max() < 0.02, "it was more than 5 cm"

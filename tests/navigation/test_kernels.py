@@ -108,7 +108,8 @@ def test_social_forces_are_those_of_the_equation() -> None:
         walls = rng.uniform(0, 2, (2, 4))
         walls = np.concatenate([walls, [[*walls[1, 2:], 3.0, 3.0]]])  # the last two meet in a corner
         dt = 0.01  # one step of integration
-        got = crowds.social_force(
+        got = np.empty((4, 2))
+        crowds.social_force(
             x[None],
             v[None],
             radius[None],
@@ -117,19 +118,29 @@ def test_social_forces_are_those_of_the_equation() -> None:
             dt=dt,
             walls=np.repeat(walls[None], 4, axis=0),
             forces=crowds.Forces(**rules),
+            ends=got,
         )
+        grow = 0.5 * (1.0 - math.exp(-dt / 0.5))  # the drive is integrated exactly
         for i in range(4):
             acceleration = twins.social_acceleration(i, x, v, radius, wanted[i], walls, rules)
-            assert got[i] == pytest.approx(v[i] + dt * acceleration, rel=1e-9, abs=1e-9)
+            assert got[i] == pytest.approx(v[i] + grow * acceleration, rel=1e-9, abs=1e-9)
 
 
-def test_a_pedestrian_alone_takes_the_preferred_velocity_in_the_relaxation_time() -> None:
-    v = np.zeros((1, 1, 2))
-    for _ in range(5):  # 0.5 s in steps of 0.1 s
-        v = crowds.social_force(
-            np.zeros((1, 1, 2)), v, np.full((1, 1), 0.3), np.array([[1.0, 0.0]]), np.array([2.0]), dt=0.1
-        )[None]
-    assert v[0, 0, 0] == pytest.approx(1.0 - math.exp(-1.0), abs=0.06) and v[0, 0, 1] == 0.0
+@pytest.mark.parametrize("dt", [0.5, 0.1, 0.02])
+def test_a_pedestrian_alone_goes_as_the_equation_says(dt: float) -> None:
+    """v = 1 − exp(−t / τ), x = t − τ (1 − exp(−t / τ)), with displacement by dt: with velocities at ends x was 0.05 m ahead."""
+    x, ends, time = np.zeros((1, 1, 2)), np.zeros((1, 2)), 0.0
+    for _ in range(round(3.0 / dt)):
+        x[0, 0] += (
+            dt
+            * crowds.social_force(
+                x, ends[None], np.full((1, 1), 0.3), np.array([[1.0, 0.0]]), np.array([2.0]), dt=dt, ends=ends
+            )[0]
+        )
+        time += dt
+        assert ends[0, 0] == pytest.approx(1.0 - math.exp(-time / 0.5), abs=1e-12)
+        assert x[0, 0, 0] == pytest.approx(time - 0.5 * (1.0 - math.exp(-time / 0.5)), abs=1e-4)
+    assert x[0, 0, 1] == 0.0
 
 
 # -- the dynamic window

@@ -268,13 +268,28 @@ class SocialForce(CrowdController):
         super().__init__(
             robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
         )
+        self._asked: F8 = np.zeros((2, 2))
+        """The velocity of the last step, and the model's at its end, m/s: a robot goes evenly in a step, the model does not."""
 
     def velocity(self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8) -> F8:
         """See `CrowdController`."""
-        return crowds.social_force(
+        velocity[0, row] = crowds.continued(velocity[0, row], *self._asked)
+        ends = np.empty((1, 2))
+        wanted = crowds.social_force(
             position, velocity, radius, preferred, np.array([self._top]), dt=self._robot.simulation.dt, walls=walls,
-            chosen=np.array([[0, row]]), forces=self._forces,
+            chosen=np.array([[0, row]]), forces=self._forces, ends=ends,
         )  # fmt: skip
+        self._asked = np.concatenate([wanted, ends])
+        return wanted
+
+    def get_state(self) -> list[Any]:
+        """See `botyard.controllers.base.Controller`."""
+        return [*super().get_state(), *self._asked.ravel().tolist()]
+
+    def set_state(self, state: Any) -> None:
+        """See `botyard.controllers.base.Controller`. States of older versions end before these velocities."""
+        super().set_state(state[:4])
+        self._asked = np.array([finite(one) for one in state[4:8]] or [0.0] * 4).reshape(2, 2)
 
 
 __all__ = ["Orca", "SocialForce", "stoppable_speed"]

@@ -25,6 +25,8 @@ AHEAD_SHARE: Final = 0.5
 """The disc of a differential robot is around a point that is this share of its radius ahead of its axle."""
 HEADING_GAIN: Final = 2.0
 """Turn rate of who goes sideways, per angle to where it goes, 1/s."""
+FOLLOWED: Final = 0.02
+"""An agent whose velocity is off by at most this share of what was asked has followed."""
 REACH_M: Final = 10.0
 """Others whose middles are farther away are not looked at, m."""
 
@@ -156,8 +158,12 @@ def social_force(
     chosen: I8 | None = None,
     forces: Forces = Forces(),
     reach: float = REACH_M,
+    ends: F8 | None = None,
 ) -> F8:
     """New velocities by the social force model (Helbing, Farkas, Vicsek 2000), for the same arrays as `orca`.
+
+    The model accelerates within a step. The velocities that are returned are its displacement by the time of the step: an agent that
+    goes at them for a step is where the model is. It has the velocity of `ends` then, which belongs into `velocity` in the next step.
 
     Parameters
     ----------
@@ -165,6 +171,8 @@ def social_force(
         See `orca`.
     forces : Forces
         Parameters of the model.
+    ends : (k, 2) float64, optional
+        The velocities of the model at the end of the step are written here, m/s.
 
     Returns
     -------
@@ -182,8 +190,29 @@ def social_force(
         forces.relaxation, forces.strength, forces.range, forces.stiffness, forces.friction, forces.unseen, cos(forces.sight),
         float(reach), float(dt),
     )  # fmt: skip
+    agents = agents._replace(result=np.empty((len(agents.chosen), 4)))
     social_force_kernel(agents, rules)
-    return agents.result
+    if ends is not None:
+        ends[...] = agents.result[:, 2:]
+    return np.ascontiguousarray(agents.result[:, :2])
+
+
+def continued(velocity: F8, asked: F8, ends: F8) -> F8:
+    """Velocities with which the social force model goes on, (…, 2) m/s.
+
+    Parameters
+    ----------
+    velocity : (…, 2) float64
+        Of the agents, m/s.
+    asked, ends : (…, 2) float64
+        What `social_force` returned in the last step, and its `ends`. Agents that went at what was asked have the latter; others,
+        which could not follow, have their own velocity.
+    """
+    off = velocity - asked
+    followed = (off * off).sum(axis=-1, keepdims=True) <= FOLLOWED * FOLLOWED * (
+        1e-6 + (asked * asked).sum(axis=-1, keepdims=True)
+    )
+    return np.where(followed, ends, velocity)
 
 
 def _agents(
@@ -228,4 +257,4 @@ def _check_positive(**numbers: float) -> None:
             raise ArgumentError(f"{name}: expected a positive number, found {value!r}")
 
 
-__all__ = ["AHEAD_SHARE", "REACH_M", "Forces", "commands", "discs", "orca", "social_force"]
+__all__ = ["AHEAD_SHARE", "REACH_M", "Forces", "commands", "continued", "discs", "orca", "social_force"]

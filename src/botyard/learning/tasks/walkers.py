@@ -54,6 +54,7 @@ class Walkers:
         self._aside: F8 = np.zeros((n, m - 1))
         self._radius: F8 = np.full((n, m), WALKER_RADIUS_M + SAFETY_M)
         self._radius[:, 0] = radius
+        self._asked: F8 = np.zeros((2, n, m - 1, 2))
         self._none: F8 = np.zeros((n, m))
         world, body = np.divmod(np.arange(n * (m - 1)), m - 1)
         self._chosen: I8 = np.stack([world, body + 1], axis=1)
@@ -66,6 +67,7 @@ class Walkers:
         self._aside[mask] = rng.uniforms(count, -SIDESTEP, SIDESTEP)
         self.goals[mask] = w.sample_free(mask)[:, 1:, :2]
         self._due[mask] = self._patience
+        self._asked[:, mask] = 0.0
 
     def act(self, w: Worlds) -> None:
         """Write the commands of all walkers."""
@@ -79,9 +81,15 @@ class Walkers:
         ).reshape(-1, 2)
         position, velocity = crowds.discs(w.pose, w.vel, self._none)
         walls = w.near_walls(w.pose[:, 1:, :2], reach=WALL_REACH_M, count=NEAR_WALLS).reshape(-1, NEAR_WALLS, 4)
-        method = crowds.orca if self._method == "orca" else crowds.social_force
         top = 1.3 * self._speed.reshape(-1)
-        found = method(position, velocity, self._radius, preferred, top, dt=w.dt, walls=walls, chosen=self._chosen)
+        agents = position, velocity, self._radius, preferred, top
+        if self._method == "orca":
+            found = crowds.orca(*agents, dt=w.dt, walls=walls, chosen=self._chosen)
+        else:  # the model is faster, or slower, at the end of a step than a walker that goes evenly in it
+            velocity[:, 1:] = crowds.continued(velocity[:, 1:], *self._asked)
+            ends = np.empty((len(top), 2))
+            found = crowds.social_force(*agents, dt=w.dt, walls=walls, chosen=self._chosen, ends=ends)
+            self._asked = np.stack([found, ends]).reshape(2, n, m - 1, 2)
         heading = w.pose[:, 1:, 2].reshape(-1)
         turn = np.full(len(heading), MAX_TURN)
         w.command[:, 1:] = crowds.commands(found, heading, np.zeros(len(heading)), turn, w.dt).reshape(n, m - 1, 3)

@@ -36,7 +36,7 @@ class Agents(NamedTuple):
         Their greatest speeds, m/s.
     walls : (k, w, 4) float64
         Ends of the walls near each, m; NaN: there are no more.
-    result : (k, 2) float64
+    result : (k, 2) float64; (k, 4) of the social force model
         Written: their new velocities, m/s.
     """
 

@@ -122,20 +122,28 @@ def social_push(
 
 @entry_kernel
 def social_force(agents: Agents, rules: ForceRules) -> None:
-    """New velocities of all chosen agents: those of the model at the end of the step. Meanwhile others go on straight."""
+    """Displacement of all chosen agents in the step by its time, then their velocities at its end: `Agents.result`, (k, 4).
+
+    An agent that goes at the first for the whole step is where the model is. Meanwhile others go on straight. The drive towards the
+    preferred velocity is integrated exactly, forces are constant in a substep, and places follow the mean of both its velocities.
+    """
     substeps = max(1, int(math.ceil(rules.dt / SUBSTEP_S - 1e-9)))
     h = rules.dt / substeps
+    grow = rules.relaxation * (1.0 - exp(-h / rules.relaxation))
     for k in range(agents.chosen.shape[0]):
         world, me = agents.chosen[k, 0], agents.chosen[k, 1]
-        x, y = agents.position[world, me, 0], agents.position[world, me, 1]
+        x0, y0 = agents.position[world, me, 0], agents.position[world, me, 1]
+        x, y = x0, y0
         vx, vy = agents.velocity[world, me, 0], agents.velocity[world, me, 1]
         top = agents.max_speed[k]
         for step in range(substeps):
             ax, ay = social_push(agents, rules, k, x, y, vx, vy, step * h)
-            vx += h * (ax + (agents.preferred[k, 0] - vx) / rules.relaxation)
-            vy += h * (ay + (agents.preferred[k, 1] - vy) / rules.relaxation)
+            was_x, was_y = vx, vy
+            vx += grow * (ax + (agents.preferred[k, 0] - vx) / rules.relaxation)
+            vy += grow * (ay + (agents.preferred[k, 1] - vy) / rules.relaxation)
             speed = math.sqrt(vx * vx + vy * vy)
             if speed > top:
                 vx, vy = vx * (top / speed), vy * (top / speed)
-            x, y = x + h * vx, y + h * vy
-        agents.result[k, 0], agents.result[k, 1] = vx, vy
+            x, y = x + 0.5 * h * (was_x + vx), y + 0.5 * h * (was_y + vy)
+        agents.result[k, 0], agents.result[k, 1] = (x - x0) / rules.dt, (y - y0) / rules.dt
+        agents.result[k, 2], agents.result[k, 3] = vx, vy
