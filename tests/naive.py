@@ -37,6 +37,12 @@ def symmetric(key: int, k: int) -> float:
     return (splitmix((key + (k + 1) * GOLDEN) & MASK64) >> 11) * 2.0**-52 - 1.0
 
 
+def gaussian(key: int, k: int) -> float:
+    """Box and Muller's normal draw, of two uniform ones."""
+    u, v = 0.5 * (1.0 - symmetric(key, 2 * k)), symmetric(key, 2 * k + 1)
+    return math.sqrt(-2.0 * math.log(u)) * math.cos(math.pi * v)
+
+
 # -- rays
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         StateError,
         UnknownNameError,
         WorldError,
+        WorldFaultError,
     )
     from botyard.formats.budget import Budget
     from botyard.formats.models import load_robot
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from botyard.model.obstacles import BoxObject, Returns
     from botyard.model.raster import Raster
     from botyard.model.readings import LaserScan, SonarReadings
-    from botyard.model.robot import Axes, CommandSpec, MotionLimits, RobotSpec
+    from botyard.model.robot import Axes, CommandSpec, MotionLimits, OdometryDrift, RobotSpec
     from botyard.model.scene import Scene
     from botyard.model.sensors import LaserSpec, SonarSpec
     from botyard.sim.simulation import Robot, Simulation
@@ -51,6 +52,7 @@ _MODULE_OF = {
     "Returns": "model.obstacles",
     "CommandSpec": "model.robot",
     "MotionLimits": "model.robot",
+    "OdometryDrift": "model.robot",
     "MapBuilder": "model.mapbuilder",
     "Axes": "model.robot",
     "ArgumentError": "errors",
@@ -75,6 +77,7 @@ _MODULE_OF = {
     "Twist": "geometry",
     "UnknownNameError": "errors",
     "WorldError": "errors",
+    "WorldFaultError": "errors",
     "Worlds": "sim.worlds",
     "load_laser": "model.library",
     "load_robot": "formats.models",
@@ -100,9 +103,10 @@ provide(
 
 __all__ = [
     "ArgumentError", "Axes", "BotyardError", "BoxObject", "Budget", "BudgetError", "CommandError", "CommandSpec", "DoubtWarning",
-    "DynamicsSpec", "FormatError", "LaserScan", "LaserSpec", "MapBuilder", "MapError", "ModelError", "MotionLimits", "Pose", "Raster",
-    "Returns", "Robot", "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "StateError", "Twist", "UnknownNameError",
-    "WorldError", "Worlds", "__version__", "load_laser", "load_robot", "load_scene", "robot_names", "serve",
+    "DynamicsSpec", "FormatError", "LaserScan", "LaserSpec", "MapBuilder", "MapError", "ModelError", "MotionLimits", "OdometryDrift",
+    "Pose", "Raster", "Returns", "Robot", "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "StateError", "Twist",
+    "UnknownNameError", "WorldError", "WorldFaultError", "Worlds", "__version__", "load_laser", "load_robot", "load_scene",
+    "robot_names", "serve",
 ]  # fmt: skip
 
 

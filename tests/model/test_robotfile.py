@@ -31,7 +31,16 @@ from botyard.model.filetables import FileTable, TableError, checked, degrees_of,
 from botyard.model.library import load_laser, load_robot, parse_robot, robot_names, robot_of
 from botyard.model.obstacles import Returns
 from botyard.model.parameters import parameter
-from botyard.model.robot import Axes, BatterySpec, CommandSpec, Drive, MotionLimits, PioneerSpec, RobotSpec
+from botyard.model.robot import (
+    Axes,
+    BatterySpec,
+    CommandSpec,
+    Drive,
+    MotionLimits,
+    OdometryDrift,
+    PioneerSpec,
+    RobotSpec,
+)
 from botyard.model.robotfile import to_table
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.units import from_deg
@@ -167,11 +176,13 @@ def test_every_field_of_a_robot_stands_in_its_file() -> None:
     table = to_table(load_robot("p3dx-equipped")) | {"dynamics": {}}
     for spec, part, elsewhere in (
         (RobotSpec, table, {
-            "name", "devices", "odometry_error", "odometry_error_low", "perfect_odometry", "wheel_ratio", "commands", "returns",
+            "name", "devices", "odometry_error", "odometry_error_low", "perfect_odometry", "wheel_ratio", "commands", "returns", "ramps",
+            "odometry_drift",
         }),
         (BatterySpec, table["battery"], {"by_charge"}),
         (PioneerSpec, table["pioneer"], {"class_name"}),
-        (LaserSpec, table["lasers"][0], {"type_name", "fov", "range_min", "range_max", "latency", "jitter", "missing", "measurement_rate"}),
+        (LaserSpec, table["lasers"][0], {"type_name", "fov", "range_min", "range_max", "latency", "jitter", "missing", "measurement_rate",
+            "range_deviation", "range_share"}),
     ):  # fmt: skip
         assert {f.name for f in fields(spec) if f.init} - set(part) == elsewhere
 
@@ -181,6 +192,7 @@ abstract = false
 description = "all of it"
 color = "blue"
 drive = "omni"
+ramps = "exact"
 outline = [[0, 0], [1, 0], [1, 1]]
 parts = [[[0, 0], [2, 0], [2, 2]]]
 wheel_radius = 0.2
@@ -190,7 +202,7 @@ gps = { position = [0.1, 0.2], dop = 3 }
 returns = { obstacle = false, laser = 2, sonar = false, fiducial = 4, blob = false }
 table_ir = { positions = [[0.1, 0.2]], in_io_packet = true }
 gripper = { reach = 1, opening = 2, thickness = 3, paddle_time = 4, lift_time = 5 }
-odometry = { error = [0.1, 0.2, 0.3], error_low = [-0.1, -0.2, -0.3], perfect = true }
+odometry = { error = [0.1, 0.2, 0.3], error_low = [-0.1, -0.2, -0.3], perfect = true, drift = [0.1, 0.2, 0.3, 0.4] }
 commands = { latency = 0.3, jitter = 0.1, rate = 12.5, scale = [0.9, 1.1, 1.2] }
 bumpers = { front = 1, rear = 2 }
 fiducial_finder = { pose = [1, 2, 180], range = [1, 2], range_id = 1.5, fov_deg = 90 }
@@ -252,6 +264,8 @@ fov_deg = 180
 samples = 19
 range = [0.5, 9]
 range_noise = 0.1
+range_deviation = 0.3
+range_share = 0.01
 angle_noise = 0.2
 update_rate = 12.5
 measurement_rate = 37.5
@@ -263,11 +277,13 @@ EVERYTHING = RobotSpec(
     parts=(((0, 0), (2, 0), (2, 2)),), gyro=True,
     lasers=(LaserSpec(
         type_name="mine", pose=Pose(1, 2, RIGHT), flipped=True, size=(0.1, 0.2), fov=math.pi, samples=19, range_min=0.5, range_max=9.0,
-        range_noise=0.1, angle_noise=0.2, reflector=ReflectorRule(max_range=5.0, max_incidence=RIGHT, strength=7),
+        range_noise=0.1, range_deviation=0.3, range_share=0.01, angle_noise=0.2,
+        reflector=ReflectorRule(max_range=5.0, max_incidence=RIGHT, strength=7),
         update_rate=12.5, measurement_rate=37.5),),
     returns=Returns(obstacle=False, laser=2, sonar=False, fiducial=4, blob=False),
     gripper=GripperSpec(reach=1.0, opening=2.0, thickness=3.0, paddle_time=4.0, lift_time=5.0),
-    odometry_error=Axes(0.1, 0.2, 0.3), odometry_error_low=Axes(-0.1, -0.2, -0.3), perfect_odometry=True,
+    odometry_error=Axes(0.1, 0.2, 0.3), odometry_error_low=Axes(-0.1, -0.2, -0.3), perfect_odometry=True, ramps="exact",
+    odometry_drift=OdometryDrift(0.1, 0.2, 0.3, 0.4),
     commands=CommandSpec(latency=0.3, jitter=0.1, rate=12.5, scale=Axes(0.9, 1.1, 1.2)),
     devices=(
         CompassSpec(), GpsSpec(x=0.1, y=0.2, dop=3.0), TableIrSpec(positions=((0.1, 0.2),), in_io_packet=True), BumperSpec(front=1, rear=2),

@@ -27,6 +27,8 @@ def laser_bundle(spec: LaserSpec, noise: bool = True) -> Bundle:
         r_max=spec.range_max,
         r_noise=spec.range_noise if noise else 0.0,
         a_noise=spec.angle_noise if noise else 0.0,
+        r_std=spec.range_deviation if noise else 0.0,
+        r_share=spec.range_share if noise else 0.0,
         missing=spec.missing if noise else 0.0,
         reflector=spec.reflector,
     )

@@ -633,7 +633,19 @@ def workspace(*several: Fans) -> Beams:
     )  # fmt: skip
 
 
-_COLUMNS: Final = ("angle0", "step", "r_min", "r_max", "r_noise", "a_noise", "missing", "bright_range", "bright_cos")
+_COLUMNS: Final = (
+    "angle0",
+    "step",
+    "r_min",
+    "r_max",
+    "r_noise",
+    "a_noise",
+    "r_std",
+    "r_share",
+    "missing",
+    "bright_range",
+    "bright_cos",
+)
 """Fields of `Fans` with one number per bundle."""
 
 
@@ -654,7 +666,7 @@ class _Beams:
 def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
     numbers = [
         (
-            b.angle0, b.step, b.r_min, b.r_max, b.r_noise, b.a_noise, b.missing, b.reflector.max_range,
+            b.angle0, b.step, b.r_min, b.r_max, b.r_noise, b.a_noise, b.r_std, b.r_share, b.missing, b.reflector.max_range,
             cos(min(b.reflector.max_incidence, math.pi / 2)),
         )
         for b in bundles

@@ -256,7 +256,7 @@ def _check_beams(bundles: Sequence[Bundle]) -> None:
     for b in bundles:
         if not isinstance(b, Bundle):
             raise TypeError(f"expected a Bundle, found {type(b).__name__}")
-        numbers = (*b.mount, b.angle0, b.step, b.r_min, b.r_max, b.r_noise, b.a_noise)
+        numbers = (*b.mount, b.angle0, b.step, b.r_min, b.r_max, b.r_noise, b.a_noise, b.r_std, b.r_share)
         if not all(map(math.isfinite, numbers)) or not 0.0 <= b.r_min <= b.r_max:
             raise ValueError(f"expected finite numbers and ranges of 0 ≤ min ≤ max, found {b}")
         if operator.index(b.count) < 0:

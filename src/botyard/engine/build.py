@@ -19,7 +19,18 @@ from botyard.engine.rng import body_uid
 from botyard.geometry import Outline, distance, transform_point
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject, Returns, Visible, rectangle
-from botyard.model.robot import PLAIN_COMMANDS, Axes, CommandSpec, Drive, MotionLimits, RobotSpec
+from botyard.model.robot import (
+    EULER_RAMPS,
+    EXACT_RAMPS,
+    NO_DRIFT,
+    PLAIN_COMMANDS,
+    Axes,
+    CommandSpec,
+    Drive,
+    MotionLimits,
+    OdometryDrift,
+    RobotSpec,
+)
 from botyard.model.scene import Scene, in_polygon
 from botyard.model.tracing import squares_to_segments
 
@@ -60,10 +71,14 @@ class BodySpec:
         Kinematics.
     limits : MotionLimits
         Speeds and ramps.
+    ramps : str
+        How a step goes through a ramp, see `RobotSpec.ramps`.
     odometry_error : Axes
         Greatest proportional errors.
     odometry_error_low : Axes or None
         Least ones; None: the negatives of the greatest.
+    odometry_drift : OdometryDrift
+        Random errors by distance and angle.
     perfect_odometry : bool
         Odometry is the true pose.
     wheel_ratio : float
@@ -84,8 +99,10 @@ class BodySpec:
     parts: tuple[Outline, ...]
     drive: Drive = Drive.NONE
     limits: MotionLimits = MotionLimits()
+    ramps: str = EULER_RAMPS
     odometry_error: Axes = Axes()
     odometry_error_low: Axes | None = None
+    odometry_drift: OdometryDrift = NO_DRIFT
     perfect_odometry: bool = False
     wheel_ratio: float = 1.0
     half_track: float = 1.0
@@ -124,8 +141,10 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
         parts=tuple(parts),
         drive=spec.drive,
         limits=spec.limits,
+        ramps=spec.ramps,
         odometry_error=spec.odometry_error,
         odometry_error_low=spec.odometry_error_low,
+        odometry_drift=spec.odometry_drift,
         perfect_odometry=spec.perfect_odometry,
         wheel_ratio=spec.wheel_ratio,
         half_track=spec.pioneer.half_track if spec.pioneer.diff_conv > 0.0 else 1.0,
@@ -195,6 +214,9 @@ def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
         turn=np.array([p.turn for p in drawn], np.float64),
         edge=np.array([e for p in drawn for e in p.edge], np.float64),
         wheels=np.array([(spec.wheel_ratio, spec.half_track) for spec in specs], np.float64).reshape(-1, 2),
+        drift=np.array([spec.odometry_drift.as_tuple() for spec in specs], np.float64).reshape(-1, 4),
+        exact=np.array([spec.ramps == EXACT_RAMPS for spec in specs], np.int8),
+        lead=np.zeros((len(specs), 3)),
         feels=np.array([spec.feels for spec in specs], np.int8),
         placed=np.full((len(specs), 6), np.nan),
         leeway=np.zeros(len(specs)),
@@ -239,6 +261,9 @@ def join_bodies(a: Bodies, b: Bodies, order: I8) -> Bodies:
         turn=np.concatenate([a.turn, b.turn]),
         edge=np.concatenate([a.edge, b.edge]),
         wheels=np.concatenate([a.wheels, b.wheels]),
+        drift=np.concatenate([a.drift, b.drift]),
+        exact=np.concatenate([a.exact, b.exact]),
+        lead=np.zeros((len(a.lead) + len(b.lead), 3)),
         feels=np.concatenate([a.feels, b.feels]),
         placed=np.concatenate([a.placed, b.placed]),
         leeway=np.zeros(len(a.leeway) + len(b.leeway)),
@@ -265,6 +290,9 @@ def keep_bodies(a: Bodies, keep: I8) -> Bodies:
         turn=a.turn[parts],
         edge=a.edge[verts],
         wheels=a.wheels[keep],
+        drift=a.drift[keep],
+        exact=a.exact[keep],
+        lead=np.zeros((len(keep), 3)),
         feels=a.feels[keep],
         placed=a.placed[keep],
         leeway=np.zeros(len(keep)),
@@ -294,6 +322,9 @@ def drop_bodies(a: Bodies, rows: I8) -> Bodies:
         turn=_without(a.turn, parts),
         edge=_without(a.edge, verts),
         wheels=_without(a.wheels, bodies),
+        drift=_without(a.drift, bodies),
+        exact=_without(a.exact, bodies),
+        lead=np.zeros((n - len(rows), 3)),
         feels=_without(a.feels, bodies),
         placed=_without(a.placed, bodies),
         leeway=np.zeros(n - len(rows)),

@@ -231,6 +231,12 @@ class Bodies(NamedTuple):
         1 / length of the edge that ends at each corner, 1/m; 0 for an edge without length.
     wheels : (n, 2) float64
         Diameter of the right wheel by that of the left one, and half the distance of the wheels, m: what odometry errs by.
+    drift : (n, 4) float64
+        Random errors of odometry, α1 … α4 of `botyard.engine.kernels.odometry`: rad²/rad, rad²/m, m²/m, m²/rad.
+    exact : (n,) int8
+        1: ramps are integrated exactly, see `botyard.engine.kernels.motion`.
+    lead : (n, 3) float64
+        Of those: what a body goes in this step beyond its velocity at the end times dt, m, m, rad. Workspace of a step.
     feels : (n,) int8
         Bit 0: `State.contact` is written for the body; else it stays 0. Bit 1: `Bins.met` is written for it.
     placed : (n, 6) float64
@@ -253,6 +259,9 @@ class Bodies(NamedTuple):
     turn: F8
     edge: F8
     wheels: F8
+    drift: F8
+    exact: I1
+    lead: F8
     feels: I1
     placed: F8
     leeway: F8

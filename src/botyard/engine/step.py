@@ -39,10 +39,10 @@ def advance_bodies(world: World, dt: float, seed: np.uint64, tick: int, parts: i
     """One step of `advance`, for kernels."""
     state, bodies, bins = world.state, world.bodies, world.bins
     if parts & 1:
-        plan_velocities(state, dt)
+        plan_velocities(state, bodies, dt)
     place_outlines(state, bodies, parts == 0)
     fill_bins(state, bodies, bins, dt if parts & 1 else -1.0 if parts & 2 else 0.0)
     if parts & 1:
         move_all(world, dt)
     if parts & 2:
-        integrate_odometry(state, bodies.wheels, seed, tick)
+        integrate_odometry(state, bodies.wheels, bodies.drift, seed, tick)

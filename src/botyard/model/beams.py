@@ -52,6 +52,8 @@ class Bundle:
         Range limits, m.
     r_noise, a_noise : float
         Half-widths of the uniform errors of range, m, and of bearing, rad.
+    r_std, r_share : float
+        Standard deviation of the Gaussian error of range, m, and its part in proportion to the range, m for each m.
     missing : float
         Share of readings without a return although there is something, 0 … 1.
     shortest : bool
@@ -68,6 +70,8 @@ class Bundle:
     r_max: float = 8.0
     r_noise: float = 0.0
     a_noise: float = 0.0
+    r_std: float = 0.0
+    r_share: float = 0.0
     missing: float = 0.0
     shortest: bool = False
     reflector: ReflectorRule = ReflectorRule()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from botyard.elementary import hypot
 from botyard.errors import ModelError
@@ -62,6 +62,47 @@ class Axes:
     def as_tuple(self) -> tuple[float, float, float]:
         """The three values (x, y, a)."""
         return self.x, self.y, self.a
+
+
+EULER_RAMPS: Final = "euler"
+EXACT_RAMPS: Final = "exact"
+MAX_DRIFT: Final = 1e3
+"""Greatest variance of `OdometryDrift`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OdometryDrift:
+    """Random errors of odometry, Gaussian, with variances in proportion to distance and angle.
+
+    Variances of independent errors add up, so these are the same whatever the time of a step. The parameters are α1 … α4 of Thrun,
+    Burgard and Fox, "Probabilistic Robotics" (2005), section 5.4, with variances in proportion to the amounts of motion, not to their
+    squares, which would depend on the step.
+
+    Attributes
+    ----------
+    turn_by_turn, turn_by_distance : float
+        Variance of the heading, rad², for each rad that the robot turns (α1), and for each m that it goes (α2).
+    distance_by_distance, distance_by_turn : float
+        Variance of the distance, m², for each m (α3), and for each rad (α4).
+    """
+
+    turn_by_turn: float = 0.0
+    turn_by_distance: float = 0.0
+    distance_by_distance: float = 0.0
+    distance_by_turn: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for value in self.as_tuple():
+            if not 0.0 <= value <= MAX_DRIFT:  # refuses NaN, too
+                raise ModelError(f"odometry.drift: variances must be from 0 to {MAX_DRIFT:g}, found {value:g}")
+
+    def as_tuple(self) -> tuple[float, float, float, float]:
+        """α1 … α4."""
+        return self.turn_by_turn, self.turn_by_distance, self.distance_by_distance, self.distance_by_turn
+
+
+NO_DRIFT: Final = OdometryDrift()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,10 +284,16 @@ class RobotSpec:
         Further polygons of the body, m.
     limits : MotionLimits
         Speeds and ramps.
+    ramps : str
+        How a step goes through a ramp. ``euler``: at the velocity at the end of the step, as in the original, so distances depend on the
+        time of a step. ``exact``: the velocity changes evenly within the step. Speeds at the ends of steps are the same.
     odometry_error : Axes
-        Proportional error of odometry: each axis errs by a factor within ± this (pioneer-protocol §11.4).
+        Proportional error of odometry: each axis errs by a factor within ± this (pioneer-protocol §11.4), drawn for each step. This is
+        the original's law, and its statistics depend on the time of a step: errors of shorter steps cancel out more.
     odometry_error_low : Axes or None
         Least errors, if they are not the negatives of the greatest.
+    odometry_drift : OdometryDrift
+        Random errors whose statistics do not depend on the time of a step.
     perfect_odometry : bool
         Odometry is the true pose (Stage's ``localization "gps"``).
     wheel_ratio : float
@@ -284,8 +331,10 @@ class RobotSpec:
     outline: Outline = parameter(((-0.25, -0.2), (0.25, -0.2), (0.25, 0.2), (-0.25, 0.2)), unit="m", is_required=True)
     parts: tuple[Outline, ...] = ()
     limits: MotionLimits = field(default_factory=MotionLimits)
+    ramps: str = parameter(EULER_RAMPS, words={word: word for word in (EULER_RAMPS, EXACT_RAMPS)}, is_brief=True)
     odometry_error: Axes = parameter(Axes(), key="odometry.error")
     odometry_error_low: Axes | None = parameter(None, key="odometry.error_low")
+    odometry_drift: OdometryDrift = parameter(NO_DRIFT, key="odometry.drift", is_brief=True)
     perfect_odometry: bool = parameter(False, key="odometry.perfect")
     wheel_ratio: float = parameter(1.0, key="odometry.wheel_ratio", is_brief=True)
     commands: CommandSpec = parameter(PLAIN_COMMANDS, is_brief=True)
@@ -303,6 +352,8 @@ class RobotSpec:
     def __post_init__(self) -> None:
         check_types(self)
         check_name(self.name, "robot model", ModelError)
+        if self.ramps not in (EULER_RAMPS, EXACT_RAMPS):
+            raise ModelError(f"robot {self.name}: ramps must be {EULER_RAMPS} or {EXACT_RAMPS}, found {self.ramps!r}")
         if not 1.0 / MAX_WHEEL_RATIO <= self.wheel_ratio <= MAX_WHEEL_RATIO:
             raise ModelError(
                 f"robot {self.name}: odometry.wheel_ratio must be from {1.0 / MAX_WHEEL_RATIO:g} to {MAX_WHEEL_RATIO:g}, "

@@ -21,6 +21,8 @@ MAX_SAMPLES: Final = 100_000
 """Most rays of a laser."""
 MAX_SONAR_RAYS: Final = 1_000
 """Most rays of a sonar transducer."""
+MAX_DEVIATION_M: Final = 1e6
+"""Greatest standard deviation of ranges, m."""
 MAX_RATE_HZ: Final = 1e6
 """Greatest rate of sensors and of commands: simulated time has whole microseconds."""
 
@@ -70,6 +72,10 @@ class LaserSpec(DeviceSpec):
         Mounted upside down: readings are served clockwise until a client configures the scan.
     range_noise : float
         Half-width of the uniform error of each range, m.
+    range_deviation : float
+        Standard deviation of the Gaussian error of each range, m. It comes in addition to the uniform one.
+    range_share : float
+        Part of this standard deviation that grows with the range, m for each m of range: σ² = range_deviation² + (range_share · r)².
     angle_noise : float
         Half-width of the uniform error of each ray's bearing, rad, drawn for every scan.
     reflector : ReflectorRule
@@ -100,6 +106,8 @@ class LaserSpec(DeviceSpec):
     range_max: float = parameter(8.0, unit="m", key="range", index=1)
     flipped: bool = False
     range_noise: float = 0.0
+    range_deviation: float = parameter(0.0, unit="m", is_brief=True)
+    range_share: float = parameter(0.0, is_brief=True)
     angle_noise: float = 0.0
     reflector: ReflectorRule = DEFAULT_RULE
     update_rate: float = parameter(0.0, unit="Hz")
@@ -123,6 +131,11 @@ class LaserSpec(DeviceSpec):
         check_rate(f"laser {self.type_name}", self.measurement_rate, "measurement_rate")
         check_latency(f"laser {self.type_name}", self.latency, self.jitter)
         _check_missing(f"laser {self.type_name}", self.missing)
+        for name, most in (("range_deviation", MAX_DEVIATION_M), ("range_share", 1.0)):
+            if not 0.0 <= getattr(self, name) <= most:
+                raise ModelError(
+                    f"laser {self.type_name}: {name} must be from 0 to {most:g}, found {getattr(self, name):g}"
+                )
 
     @property
     def increment(self) -> float:

@@ -67,7 +67,7 @@ ERRING_BODIES: Final = ("wheels",)
 """Arrays of `Bodies` that are a part of each world's state."""
 DERIVED_BODIES: Final = ("world", "placed", "leeway")
 """Arrays of `Bodies` that each world has for itself."""
-THREAD_BODIES: Final = ("scratch", "near")
+THREAD_BODIES: Final = ("scratch", "near", "lead")
 """Arrays of `Bodies` that each thread has for itself."""
 STEPS_AT_ONCE: Final = 100_000
 """Most steps of all worlds together in one call of a kernel, which nothing interrupts: some tenths of a second …"""
@@ -156,7 +156,7 @@ class _Thread:
 
     def __init__(self, plan: Plan, kinds: Sequence[_Kind], size: int) -> None:
         self.bodies: dict[str, NDArray[Any]] = {
-            name: np.zeros(_shape(kinds, name), np.float64 if name == "scratch" else np.int64) for name in THREAD_BODIES
+            name: np.zeros(_shape(kinds, name), np.int64 if name == "near" else np.float64) for name in THREAD_BODIES
         }
         self.beams: Pack[Beams] = Pack(workspace(*(kind.fans for kind in kinds)))
         self.beam_r_max: F8 = np.zeros(max(len(kind.fans.beam_r_max) for kind in kinds))

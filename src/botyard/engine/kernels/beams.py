@@ -12,7 +12,7 @@ import numpy as np
 
 from botyard.elementary import cosine_sine
 from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
-from botyard.engine.kernels.noise import symmetric
+from botyard.engine.kernels.noise import gaussian, symmetric
 from botyard.engine.layout import F8, I2, I8, U2, U8
 
 MIN_COMPONENT = 1e-12
@@ -21,6 +21,8 @@ BEARING_ERROR = 2e-5
 """Bound of the error of `about_atan2`, rad."""
 MISSING_DRAWS = 1 << 32
 """Number of the first draw for missing readings in the stream of a device: those of ranges and bearings are before it."""
+GAUSSIAN_DRAWS = 1 << 33
+"""Number of the first Gaussian draw in that stream: it takes the uniform draws from twice this number on."""
 SECTORS = 32
 """Directions in which a device notes how far its beams reach; see `sector_of`."""
 
@@ -56,6 +58,8 @@ class Fans(NamedTuple):
         Range limits, m.
     r_noise, a_noise : (n_bundles,) float64
         Half-widths of the uniform errors of range, m, and bearing, rad.
+    r_std, r_share : (n_bundles,) float64
+        Standard deviation of the Gaussian error of range, m, and its part in proportion to the range: both add up as variances.
     missing : (n_bundles,) float64
         Share of readings without a return, 0 … 1.
     bright_range, bright_cos : (n_bundles,) float64
@@ -89,6 +93,8 @@ class Fans(NamedTuple):
     r_max: F8
     r_noise: F8
     a_noise: F8
+    r_std: F8
+    r_share: F8
     missing: F8
     bright_range: F8
     bright_cos: F8
@@ -241,11 +247,24 @@ def note_reach(fans: Fans, beams: Beams, b0: int, b1: int) -> float:
     return most
 
 
+class Noise(NamedTuple):
+    """Errors of range of a bundle: half-width of the uniform one, m; standard deviation of the Gaussian one, m; its share of the range."""
+
+    half: float
+    std: float
+    share: float
+
+
 @kernel
-def finish_reading(r: float, r_min: float, r_max: float, noise: float, key: int, j: int) -> float:
-    """Range error and limits applied to the exact range `r`, m; a beam that met nothing stays without error."""
-    if r < r_max and noise > 0.0:
-        r += noise * symmetric(np.uint64(key), np.uint64(2 * j + 1))
+def finish_reading(r: float, r_min: float, r_max: float, noise: Noise, key: int, j: int) -> float:
+    """Range errors and limits applied to the exact range `r`, m; a beam that met nothing stays without error."""
+    if r < r_max:
+        exact = r
+        if noise.half > 0.0:
+            r += noise.half * symmetric(np.uint64(key), np.uint64(2 * j + 1))
+        if noise.std > 0.0 or noise.share > 0.0:
+            spread = math.sqrt(noise.std * noise.std + noise.share * exact * (noise.share * exact))
+            r += spread * gaussian(np.uint64(key), np.uint64(GAUSSIAN_DRAWS + j))
     return min(max(r, r_min), r_max)
 
 
@@ -271,10 +290,11 @@ def finish_bundles(fans: Fans, beams: Beams, b0: int, b1: int, out: int, key: in
     """Write the readings of the bundles `b0` … `b1` − 1 from the exact ranges of their beams, from place `out` on."""
     raw, raw_bright, raw_cos = beams.raw, beams.bright, beams.cosine
     beam_first, readings = fans.beam_first, fans.readings
-    r_mins, r_maxs, noises = fans.r_min, fans.r_max, fans.r_noise
+    r_mins, r_maxs = fans.r_min, fans.r_max
     fars, cosines, strengths = fans.bright_range, fans.bright_cos, fans.bright_as
     for b in range(b0, b1):
-        r_min, r_max, noise, missing = r_mins[b], r_maxs[b], noises[b], fans.missing[b]
+        r_min, r_max, missing = r_mins[b], r_maxs[b], fans.missing[b]
+        noise = Noise(fans.r_noise[b], fans.r_std[b], fans.r_share[b])
         far, cosine, strength = fars[b], cosines[b], int(strengths[b])
         first, last = beam_first[b] - beam_first[b0], beam_first[b + 1] - beam_first[b0]
         at = out + readings[b] - readings[b0]
@@ -299,6 +319,7 @@ __all__ = [
     "SECTORS",
     "Beams",
     "Fans",
+    "Noise",
     "about_atan2",
     "aim_beams",
     "away_from_zero",

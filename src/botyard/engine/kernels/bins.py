@@ -27,6 +27,8 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
     for i in range(n):
         r_max = max(r_max, radius[i])
         v_max = max(v_max, abs(vel[i, 0]) + abs(vel[i, 1]))
+        if bodies.exact[i] == 1 and dt > 0.0:  # a body that brakes goes farther than its velocity at the end says
+            v_max = max(v_max, abs(vel[i, 0]) + abs(vel[i, 1]) + (abs(bodies.lead[i, 0]) + abs(bodies.lead[i, 1])) / dt)
         x_lo = min(x_lo, pose[i, 0])
         x_hi = max(x_hi, pose[i, 0])
         y_lo = min(y_lo, pose[i, 1])

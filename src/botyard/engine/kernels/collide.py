@@ -302,6 +302,13 @@ def find_blocked(world: World, pose: F8, rows: I8, found: I1) -> None:
 
 
 @merged_kernel
+def leads(bodies: Bodies, row: int) -> bool:
+    """Whether a body with exact ramps goes some distance in this step although it has come to rest at its end."""
+    lead = bodies.lead
+    return bool((bodies.exact[row] == 1) & ((lead[row, 0] != 0.0) | (lead[row, 1] != 0.0) | (lead[row, 2] != 0.0)))
+
+
+@merged_kernel
 def move_all(world: World, dt: float) -> None:
     """Move all bodies that can drive, in the order of `Bodies.order`, as far as they can.
 
@@ -316,7 +323,8 @@ def move_all(world: World, dt: float) -> None:
         spin[row] = 0.0
         if state.control[row] != 0:  # it has mass: see engine/dynamics.py
             continue
-        if vel[row, 0] == 0.0 and vel[row, 1] == 0.0 and vel[row, 2] == 0.0:  # it stands; the others may come nearer
+        # it stands; the others may come nearer
+        if vel[row, 0] == 0.0 and vel[row, 1] == 0.0 and vel[row, 2] == 0.0 and not leads(bodies, row):
             stall[row] = 0
             bodies.leeway[row] -= others_way
         else:
@@ -329,6 +337,8 @@ def move_body(world: World, row: int, dt: float) -> None:
     state, bodies, bins = world.state, world.bodies, world.bins
     pose, vel, disp, placed = state.pose, state.vel, state.disp, bodies.placed
     dx, dy, dth = vel[row, 0] * dt, vel[row, 1] * dt, vel[row, 2] * dt
+    if bodies.exact[row] == 1:
+        dx, dy, dth = dx + bodies.lead[row, 0], dy + bodies.lead[row, 1], dth + bodies.lead[row, 2]
     x, y, th = pose[row, 0], pose[row, 1], pose[row, 2]
     c, s = placed[row, 3], placed[row, 4]
     ax, ay = arc(dx, dy, dth)
@@ -339,6 +349,8 @@ def move_body(world: World, row: int, dt: float) -> None:
     fraction = 1.0
     # turning is never stopped, else a robot at a wall could not turn away (COL-005); a blocked robot turns where it stands
     translates = abs(vel[row, 0]) > TRANSLATING or abs(vel[row, 1]) > TRANSLATING
+    if bodies.exact[row] == 1:
+        translates = abs(dx) > TRANSLATING * dt or abs(dy) > TRANSLATING * dt
     if translates and int(state.mask[row]) & OBSTACLE:
         fraction = travel(world, Sweep(row, x, y, c, s, dx, dy, dth, 0, 0), to_x, to_y)
     else:  # nothing stops it, but the others may come nearer

@@ -1,6 +1,10 @@
 """How a commanded velocity becomes the velocity of this step: targets, limits, ramps (pioneer-protocol §11.1–11.2).
 
 The scalar kernels read like the formulas; `plan_velocities` applies them to all rows. Allocate nothing; any thread.
+
+A step goes at its velocity at the end (semi-implicit Euler, as in the original): from rest to v by a ramp a, the distance
+is v dt / 2 longer than v² / (2 a). Robots with exact ramps (`Bodies.exact`) go the integral of the velocity, which changes
+evenly until it has its target.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ import math
 
 from botyard.elementary import cosine_sine
 from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
-from botyard.engine.layout import State
+from botyard.engine.layout import Bodies, State
 
 SNAP_LINEAR = 0.010
 """A velocity this near to its target takes it at once, m/s (§11.2)."""
@@ -70,6 +74,19 @@ def ramp(current: float, desired: float, accel: float, decel: float, dt: float, 
 
 
 @kernel
+def ramp_lead(before: float, after: float, accel: float, decel: float, dt: float) -> float:
+    """Integral of a velocity that ramps from `before` to `after` within a step of `dt` s, minus `after` times dt, m or rad.
+
+    It ramps at once, and then stays; a ramp of 0 is immediate. Where `after` was taken at once within the snap, it is the same.
+    """
+    slows = before * after < 0.0 or abs(after) < abs(before)
+    rate = decel if slows else accel
+    if rate <= 0.0 or before == after:
+        return 0.0
+    return 0.5 * (before - after) * min(dt, abs(after - before) / rate)
+
+
+@kernel
 def move_speed(remaining: float, limit: float, decel: float, dt: float) -> float:
     """Speed of a distance move, m/s, signed as `remaining` (m): as fast as allowed, but able to stop at the target.
 
@@ -95,8 +112,12 @@ def heading_rate(error: float, limit: float, dt: float) -> float:
 
 
 @merged_kernel
-def plan_velocities(state: State, dt: float) -> None:
-    """Write the velocities of this step for all rows that can drive; ends finished distance moves and emergency stops."""
+def plan_velocities(state: State, bodies: Bodies, dt: float) -> None:
+    """Write the velocities of this step for all rows that can drive; ends finished distance moves and emergency stops.
+
+    Writes `Bodies.lead` for those with exact ramps.
+    """
+    exact, lead = bodies.exact, bodies.lead
     vel, target, odom = state.vel, state.target, state.odom
     max_vel, top_vel, accel, decel = state.max_vel, state.top_vel, state.accel, state.decel
     mode_x, mode_a, drive = state.mode_x, state.mode_a, state.drive
@@ -106,6 +127,7 @@ def plan_velocities(state: State, dt: float) -> None:
             continue
         if held[i] == 1:  # in a hand: it stands still, but keeps its targets for when it is let go
             vel[i, 0] = vel[i, 1] = vel[i, 2] = 0.0
+            lead[i, 0] = lead[i, 1] = lead[i, 2] = 0.0
             continue
         # a client's limits never exceed the model's
         lim_x = min(max_vel[i, 0], top_vel[i, 0])
@@ -117,7 +139,11 @@ def plan_velocities(state: State, dt: float) -> None:
             want_x = want_y = want_a = 0.0
         else:
             if mode_x[i] == 1:  # `Mode.POSITION`: the target is the distance that remains
-                want_x = move_speed(target[i, 0], lim_x, decel[i, 0], dt)
+                if exact[i] == 1 and decel[i, 0] > 0.0:  # half of the change counts in this step, see `ramp_lead`
+                    most = abs(target[i, 0]) - 0.5 * dt * abs(vel[i, 0])
+                    want_x = move_speed(math.copysign(max(most, 0.0), target[i, 0]), lim_x, decel[i, 0], 0.5 * dt)
+                else:
+                    want_x = move_speed(target[i, 0], lim_x, decel[i, 0], dt)
             else:
                 want_x = clip(target[i, 0], lim_x)
             # only `Drive.OMNI` moves sideways
@@ -131,9 +157,14 @@ def plan_velocities(state: State, dt: float) -> None:
         if estop[i] == 1:  # as hard as the robot can, not as its ramps say
             dec_x = dec_y = ESTOP_LINEAR
             dec_a = ESTOP_ANGULAR
+        was_x, was_y, was_a = vel[i, 0], vel[i, 1], vel[i, 2]
         vel[i, 0] = ramp(vel[i, 0], want_x, accel[i, 0], dec_x, dt, SNAP_LINEAR)
         vel[i, 1] = ramp(vel[i, 1], want_y, accel[i, 1], dec_y, dt, SNAP_LINEAR)
         vel[i, 2] = ramp(vel[i, 2], want_a, accel[i, 2], dec_a, dt, SNAP_ANGULAR)
+        if exact[i] == 1:
+            lead[i, 0] = ramp_lead(was_x, vel[i, 0], accel[i, 0], dec_x, dt)
+            lead[i, 1] = ramp_lead(was_y, vel[i, 1], accel[i, 1], dec_y, dt)
+            lead[i, 2] = ramp_lead(was_a, vel[i, 2], accel[i, 2], dec_a, dt)
         if estop[i] == 1 and vel[i, 0] == 0.0 and vel[i, 1] == 0.0 and vel[i, 2] == 0.0:  # it is at rest: over
             estop[i] = 0
 

@@ -7,8 +7,11 @@ of bodies, or who looks at them. All kernels here allocate nothing and may run i
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from botyard.elementary import cosine_sine, log
 from botyard.engine.kernels.jit import inline_kernel, kernel
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -52,3 +55,11 @@ def symmetric(key: np.uint64, k: np.uint64) -> float:
     """Draw `k` of a stream, uniform in [−1, 1) with 53 bits."""
     z = mix(key + (k + np.uint64(1)) * _GOLDEN)
     return np.float64(z >> _S11) * _TWO_M52 - 1.0
+
+
+@kernel
+def gaussian(key: np.uint64, k: np.uint64) -> float:
+    """Draw `k` of a stream, normal with mean 0 and variance 1, of its uniform draws 2 k and 2 k + 1 (Box & Muller, 1958)."""
+    u = 0.5 * (1.0 - symmetric(key, np.uint64(2) * k))  # in (0, 1]: log(0) is −∞
+    c, _ = cosine_sine(math.pi * symmetric(key, np.uint64(2) * k + np.uint64(1)))
+    return math.sqrt(-2.0 * log(u)) * c
