@@ -17,6 +17,7 @@ from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Returns
 from botyard.model.parameters import check_types, parameter, range_problems
 from botyard.model.sensors import MAX_LATENCY_S, MAX_RATE_HZ, LaserSpec, SonarSpec, check_latency
+from botyard.model.shapes import set_fields
 from botyard.names import check_name
 from botyard.units import from_deg, from_mm
 
@@ -348,6 +349,8 @@ class RobotSpec:
     wheel_radius: float = 0.1
     gyro: bool = False
     dynamics: DynamicsSpec | None = None
+
+    __setstate__ = set_fields
 
     def __post_init__(self) -> None:
         check_types(self)

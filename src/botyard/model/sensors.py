@@ -15,6 +15,7 @@ from botyard.geometry import IDENTITY, Pose
 from botyard.model.beams import DEFAULT_RULE, ReflectorRule
 from botyard.model.devices import DeviceSpec
 from botyard.model.parameters import check_types, parameter
+from botyard.model.shapes import set_fields
 from botyard.names import check_name
 
 MAX_SAMPLES: Final = 100_000
@@ -115,6 +116,8 @@ class LaserSpec(DeviceSpec):
     latency: float = parameter(0.0, unit="s", is_brief=True)
     jitter: float = parameter(0.0, unit="s", is_brief=True)
     missing: float = parameter(0.0, is_brief=True)
+
+    __setstate__ = set_fields
 
     def __post_init__(self) -> None:
         DeviceSpec.__post_init__(self)

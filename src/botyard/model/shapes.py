@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -42,6 +42,7 @@ LaserSpec: type type_name pose size fov samples range_min range_max flipped rang
     update_rate measurement_rate latency jitter missing
 MotionLimits: max_speed accel decel top_accel heading_speed
 NormalErrorsSpec: type sensor range_bias range_deviation range_share bearing_deviation
+OdometryDrift: turn_by_turn turn_by_distance distance_by_distance distance_by_turn
 Offer: namespace passive low high children joint_names joint_positions
 PioneerSpec: class_name subclass dist_conv angle_conv vel_conv range_conv diff_conv vel2_div watchdog ticks_per_mm
 Place: kind name pose has_heading
@@ -133,6 +134,18 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 # -- for pickle
+
+
+def set_fields(self: Any, values: Sequence[Any]) -> None:
+    """``__setstate__`` of a class that has got fields since the first format, whose pickles have the values of `FIRST` in that order."""
+    here = fields(self)
+    first = FIRST[type(self).__name__]
+    names = first if len(values) == len(first) < len(here) else tuple(one.name for one in here)
+    given = dict(zip(names, values, strict=True))
+    for one in here:
+        if one.name not in given:
+            given[one.name] = one.default if one.default_factory is MISSING else one.default_factory()
+        object.__setattr__(self, one.name, given[one.name])
 
 
 class _Packed:
