@@ -155,8 +155,8 @@ class Workspace(NamedTuple):
         Pairs of slots that are near each other, sorted: number of the first times the number of slots, plus number of the second.
     wall, wall_id : (w, 4) float64, (w,) uint64
         Walls near each slot: end points, m; hash.
-    touch, ends : (k, TOUCHES) float64, (k, 3) int64
-        Contacts; their two slots, and the order in which the solver goes through contacts.
+    touch, ends : (k, TOUCHES) float64, (k, 4) int64
+        Contacts; their two slots, the order in which the solver goes through contacts, and in which turn each is.
     key, old_key : (k, 3) uint64
         Keys, see `Impulses`, of these contacts and of those of the substep before.
     old : (k, 2) float64
@@ -212,10 +212,10 @@ class Workspace(NamedTuple):
  SLOTS) = range(65)
 """Columns of `Workspace.slots`."""
 
-ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, AGAINST, ISLAND, COUNTED, WALL_0, WALL_1, FLAGS = range(14)
+ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, AGAINST, ISLAND, COUNTED, ANCHOR, WALL_0, WALL_1, FLAGS = range(15)
 """Columns of `Workspace.flags`: row; `AWAKE` …; first corner; `Control`; a mover that has moved; the substep in which a mover was
-jammed, or −1; contacts are wanted; the controller has forces; of a mover: the slot that it presses into; the slot that
-stands for its island; 1: it counts there; its part of the list of walls."""
+jammed, or −1; contacts are wanted; the controller has forces; of a mover: the slot that it presses into; the slot that stands for
+its island; 1: it counts there; of an island: what it touches that cannot yield; its part of the list of walls."""
 NOTHING, AWAKE, ASLEEP, MOVER, LOST = range(5)
 """What a body is in a step: not solid; with mass; with mass and at rest; kinematic; with mass, and put back as it was out of bounds."""
 
@@ -264,7 +264,7 @@ def workspace(n: int, slots: int, corners: int, pairs: int, walls: int, touches:
         rank=np.zeros(max(slots, walls)), item=np.zeros(max(slots, walls), np.int64),
         pair=np.zeros(pairs), pair_item=np.zeros(pairs, np.int64),
         wall=np.zeros((walls, 4)), wall_id=np.zeros(walls, np.uint64), touch=np.zeros((touches, TOUCHES)),
-        ends=np.zeros((touches, 3), np.int64), key=np.zeros((touches, 3), np.uint64),
+        ends=np.zeros((touches, 4), np.int64), key=np.zeros((touches, 3), np.uint64),
         old_key=np.zeros((touches, 3), np.uint64), old=np.zeros((touches, 2)), point=np.zeros((4, 4)),
     )  # fmt: skip
 

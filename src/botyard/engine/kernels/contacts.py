@@ -24,6 +24,7 @@ from botyard.engine.kernels.manifolds import KEEP, SKIP, feature_key, manifold, 
 from botyard.engine.kernels.neighbours import overlap
 from botyard.engine.layout import F8, I8, U8
 from botyard.engine.masslayout import (
+    ANCHOR,
     AWAKE,
     AX,
     AY,
@@ -314,12 +315,12 @@ def energy_speed(slots: F8, s: int) -> float:
 
 
 @kernel
-def find_islands(slots: F8, flags: I8, touch: F8, ends: I8, touches: int) -> bool:
+def find_islands(slots: F8, flags: I8, touch: F8, ends: I8, touches: int) -> tuple[bool, bool]:
     """Find the islands: bodies with mass that touch each other.
 
     Writes the deepest overlap at all contacts of an island, with walls and movers too, to the slot that stands for it.
-    Returns whether a moving mover touches a body; otherwise it writes nothing. Goes through contacts alone: few of many
-    bodies touch anything.
+    Returns whether a moving mover touches a body, otherwise it writes nothing; and whether an island is pinched: it touches
+    two things that cannot yield, movers or walls. Goes through contacts alone: few of many bodies touch anything.
     """
     pushed = False
     for t in range(touches):
@@ -327,27 +328,31 @@ def find_islands(slots: F8, flags: I8, touch: F8, ends: I8, touches: int) -> boo
             pushed = True
             break
     if not pushed:
-        return False
+        return False, False
+    pinched = False
     for t in range(touches):
         for side in range(2):
             s = ends[t, side]
-            flags[s, ISLAND], slots[s, DEEP] = s, 0.0
+            flags[s, ISLAND], flags[s, ANCHOR], slots[s, DEEP] = s, -1, 0.0
     for t in range(touches):
         if flags[ends[t, 0], KIND] == AWAKE and flags[ends[t, 1], KIND] == AWAKE:
             a, b = island_of(flags, ends[t, 0]), island_of(flags, ends[t, 1])
             flags[max(a, b), ISLAND] = min(a, b)
     for t in range(touches):
         for side in range(2):
-            s = ends[t, side]
+            s, other = ends[t, side], ends[t, 1 - side]
             if flags[s, KIND] == AWAKE:
                 i = flags[s, ISLAND] = island_of(flags, s)
                 slots[i, DEEP] = max(slots[i, DEEP], touch[t, DEEPNESS])
-    return True
+                if flags[other, KIND] != AWAKE:  # a mover, or a wall: all walls are one
+                    pinched |= flags[i, ANCHOR] >= 0 and flags[i, ANCHOR] != other
+                    flags[i, ANCHOR] = other
+    return True, pinched
 
 
 @kernel
 def bound_islands(slots: F8, flags: I8, touch: F8, ends: I8, touches: int, h: float) -> None:
-    """Bound the impulses of moving movers, after forces and before impulses.
+    """Bound the impulses of moving movers, after forces and before impulses, where an island is pinched.
 
     Writes for each island: its mass; the impulse of all forces in this substep; the speed of the fastest mover where it
     touches the island; the greatest speed that a body of it may have afterwards. This is `IMPACT_RATIO` times the speed
@@ -399,7 +404,7 @@ def limit_speeds(slots: F8, flags: I8, ends: I8, touches: int, h: float) -> None
 
 @kernel
 def prepare_impulses(
-    slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float, scale: float, pushed: bool
+    slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float, scale: float, pinched: bool
 ) -> None:
     """Before the impulses of a substep: bounces, by the velocities before; forces; bounds; earlier impulses."""
     part = (1.0 - exp(-CORRECTION_RATE * h)) / h
@@ -415,6 +420,9 @@ def prepare_impulses(
         vx, vy = relative_velocity(slots, a, b, touch, t)
         speed = vx * nx + vy * ny
         touch[t, BOUNCE] = touch[t, SOFT] * speed if speed < -RESTITUTION_THRESHOLD else 0.0
+        ends[t, 3] = 1 if flags[a, KIND] == AWAKE and flags[b, KIND] == AWAKE else 2
+        if is_pusher(slots, flags, a) or is_pusher(slots, flags, b):
+            ends[t, 3] = 0
         # they part: what was between them before was an impact; or the mover has been stopped
         if speed > RESTITUTION_THRESHOLD or is_stopped(flags, a) or is_stopped(flags, b):
             touch[t, JN] = touch[t, JT] = 0.0
@@ -423,7 +431,7 @@ def prepare_impulses(
             slots[s, VX] += slots[s, FX] * slots[s, IM] * h
             slots[s, VY] += slots[s, FY] * slots[s, IM] * h
             slots[s, W] += slots[s, FT] * slots[s, II] * h
-    if pushed:
+    if pinched:
         bound_islands(slots, flags, touch, ends, touches, h)
     for s in range(count):
         if flags[s, KIND] == AWAKE:
@@ -448,21 +456,16 @@ def prepare_impulses(
 
 
 @merged_kernel
-def order_contacts(slots: F8, touch: F8, ends: I8, touches: int) -> None:
+def order_contacts(ends: I8, touches: int) -> None:
     """Write the order of contacts to the last column of `ends`: moving movers, bodies with mass, all that stands.
 
     Between a mover and a wall, or a mover that stands, there may be no way out. The last contact holds then: nothing is
     pressed through what stands. All between comes nearer in each substep until the mover is found to be jammed.
     """
     n = 0
-    for t in range(touches):
-        if touch[t, MOST] < math.inf:
-            ends[n, 2] = t
-            n += 1
-    for turn in range(2):
+    for turn in range(3):
         for t in range(touches):
-            is_free = slots[ends[t, 0], IM] > 0.0 and slots[ends[t, 1], IM] > 0.0
-            if is_free == (turn == 0) and touch[t, MOST] == math.inf:
+            if ends[t, 3] == turn:
                 ends[n, 2] = t
                 n += 1
 
@@ -530,17 +533,19 @@ def solve_floor_friction(slots: F8, flags: I8, count: int, h: float) -> bool:
 
 
 @kernel
-def solve_impulses(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float, pushed: bool) -> None:
+def solve_impulses(
+    slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float, pinched: bool
+) -> None:
     """Find the impulses of a substep, as well as `ITERATIONS` rounds can; then take overlaps back.
 
-    `pushed`: see `find_islands`.
+    `pinched`: see `find_islands`.
     """
-    order_contacts(slots, touch, ends, touches)
+    order_contacts(ends, touches)
     for _ in range(ITERATIONS):
         changed = solve_contacts(slots, touch, ends, touches)
         if not (solve_floor_friction(slots, flags, count, h) or changed):
             break
-    if pushed:
+    if pinched:
         limit_speeds(slots, flags, ends, touches, h)
     for s in range(count):
         if slots[s, PX] != 0.0 or slots[s, PY] != 0.0 or slots[s, PW] != 0.0:

@@ -779,11 +779,11 @@ def run_substeps(
         if touches < 0:
             return MORE_TOUCHES
         note_contacts(slots, flags, work.bits, count, touch, ends, touches)
-        pushed = find_islands(slots, flags, touch, ends, touches)
+        pushed, pinched = find_islands(slots, flags, touch, ends, touches)
         if pushed:  # before impulses are found: what does not yield never gets the speed of a mover that is stopped
             jam_movers(slots, flags, count, touch, ends, touches, k, substeps)
-        prepare_impulses(slots, flags, count, touch, ends, touches, h, scale, pushed)
-        solve_impulses(slots, flags, count, touch, ends, touches, h, pushed)
+        prepare_impulses(slots, flags, count, touch, ends, touches, h, scale, pinched)
+        solve_impulses(slots, flags, count, touch, ends, touches, h, pinched)
         last_h, last_touches = h, touches
         keep_impulses(work.old_key, work.old, work, touches)
     table.size[0], table.span[0] = touches, h
