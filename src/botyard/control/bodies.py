@@ -396,7 +396,10 @@ class Reset(Operation[None]):
         if self.names is None:
             sim.put_back(None, caller.source)
         else:
-            for_each(dict.fromkeys(self.names), lambda n, _: sim.put_back([n], caller.source))
+            there = {*sim.robots, *sim.box_names}
+            sim.put_back([n for n in self.names if n in there], caller.source)
+            missing = [n for n in self.names if n not in there]
+            for_each(dict.fromkeys(self.names), lambda n, _: sim.put_back([n]) if n in missing else None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar, cast
@@ -565,18 +565,18 @@ class Engine:
         """Whether a body could be at a pose without touching anything solid."""
         return self.trial(spec)(pose)
 
-    def trial(self, spec: BodySpec, without: str | None = None) -> Callable[[Pose], bool]:
-        """`is_free` for many poses of one body, valid until something moves, comes or goes. `without`: a body to be ignored."""
+    def trial(self, spec: BodySpec, without: Collection[str] = ()) -> Callable[[Pose], bool]:
+        """`is_free` for many poses of one body, valid until something moves, comes or goes. `without`: bodies to be ignored."""
         n = len(self.specs)
         bodies = join_bodies(self.bodies, build_bodies([spec]), np.append(self.bodies.order, n))
         poses = np.concatenate([self.state.pose, np.zeros((1, 3))])
         bins = self.bins
-        if without is not None or self.dynamics is not None:
+        if without or self.dynamics is not None:
             bins = bins._replace(classes=bins.classes.copy())
             pushed = bins.classes & int(Visible.PUSHED) != 0  # bodies with mass take up room, too
             bins.classes[pushed] |= int(Visible.OBSTACLE)
-        if without is not None:
-            bins.classes[bins.slot[self.rows[without]]] = 0
+        if without:
+            bins.classes[bins.slot[[self.rows[name] for name in without]]] = 0
 
         world = with_bodies(self.packed, bodies, bins)
         row, blocked = np.array([n]), np.zeros(1, np.int8)

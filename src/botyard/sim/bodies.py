@@ -18,6 +18,7 @@ from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Described
 from botyard.sim.core import Core
 from botyard.sim.journal import Attach, Describe, Detach, SetDynamics
+from botyard.sim.placement import places_back
 
 if TYPE_CHECKING:
     from botyard.arguments import PoseLike
@@ -51,20 +52,26 @@ class Bodies(Core):
     def put_back(self, names: Sequence[str] | None = None, source: str = "api") -> None:
         """Put robots and boxes of the map, or all of them, back where they started, at the next step. Time goes on: see `Simulation.reset`.
 
+        A robot whose start another body has taken goes to the nearest free place on a 1 m grid around it.
+
         Raises
         ------
         UnknownNameError
             A KeyError: nothing has one of these names.
         """
         if names is not None:
-            self._check_there(*([names] if isinstance(names, str) else names))
             names = [names] if isinstance(names, str) else names
-        boxes = dict(zip(self.box_names, self.scene.boxes, strict=True))
-        for name in (*self._robots, *boxes) if names is None else names:
+            self._check_there(*names)
+        boxes = {name: box.pose for name, box in zip(self.box_names, self.scene.boxes, strict=True)}
+        starts = {name: robot.start for name, robot in self._robots.items()}
+        if names is not None:
+            boxes = {name: boxes[name] for name in names if name in boxes}
+            starts = {name: starts[name] for name in names if name in starts}
+        for name, pose in places_back(self._engine, starts, boxes).items():
             if name in boxes:
-                self.put(name, boxes[name].pose, source)
+                self.put(name, pose, source)
             else:
-                self._robots[name]._reset(source)
+                self._robots[name]._put_back(pose, source)
 
     def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
         """Give a robot or a box of the map a mass, between two steps; None: it has none, and is kinematic again.

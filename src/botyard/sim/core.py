@@ -62,9 +62,9 @@ class Member(Handle):
         self._keeps_off = False
         """Whether motors that are off stay off when the robot is taken over, see `BaseRobot.is_kept_off`."""
 
-    def _reset(self, source: str) -> None:
-        """Queue: return to the start pose, odometry zero, at rest."""
-        for command in (cmd.SetPose(self.start), cmd.Halt(), cmd.SetOdometry()):
+    def _put_back(self, pose: Pose, source: str) -> None:
+        """Queue: go to a pose, odometry zero, at rest."""
+        for command in (cmd.SetPose(pose), cmd.Halt(), cmd.SetOdometry()):
             self._sim.submit(self.name, command, source)
 
     @property

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from botyard.devices.gripper import open_paddles
 from botyard.elementary import hypot
 from botyard.engine.build import BodySpec, robot_body
 from botyard.engine.simulation import Engine
-from botyard.geometry import Pose, distance
+from botyard.geometry import Outline, Pose, distance
+from botyard.model.regions import overlaps, placed
 from botyard.model.robot import RobotSpec
 from botyard.sim.freespace import Around
 
@@ -101,8 +106,7 @@ class FreePlaces:
         self._near = near
         self._body = on_trial(spec)
         self._apart = 2.0 * max(hypot(x, y) for part in self._body.parts for x, y in part)
-        sides = [[side * p[axis] for part in self._body.parts for p in part] for axis in (0, 1) for side in (-1.0, 1.0)]
-        self._places = iter(_grid_around(engine, near, max(0.0, min(map(max, sides)))))
+        self._places = iter(_grid_around(engine, near, _inner_radius(self._body)))
         self._given: list[Pose] = []
 
     @property
@@ -120,6 +124,71 @@ class FreePlaces:
                 found.append(place)
                 self._given.append(place)
         return found + [self._near] * (count - len(found))
+
+
+def places_back(engine: Engine, robots: Mapping[str, Pose], boxes: Mapping[str, Pose]) -> dict[str, Pose]:
+    """Places for bodies that go back to where they started, at the same time: robots in this order, no two on top of each other.
+
+    Parameters
+    ----------
+    engine : Engine
+        The world.
+    robots, boxes : mapping of str to Pose
+        The starts, by the names of the bodies. Boxes get theirs. A robot gets its start, also in a wall; where another body is or goes,
+        the nearest free place on the 1 m grid around it.
+    """
+    going = robots.keys() | boxes.keys()
+    solid = engine.state.mask != 0
+    is_staying = solid.copy()
+    is_staying[[engine.rows[name] for name in going]] = False
+    radius, largest = engine.bodies.radius, float(engine.bodies.radius.max(initial=0.0))
+    cell = 2.0 * largest + ROBOT_SPACING
+    taken: dict[tuple[int, int], list[tuple[int, Pose]]] = {}
+
+    def near(pose: Pose) -> Iterator[tuple[int, Pose]]:
+        i, j = math.floor(pose.x / cell), math.floor(pose.y / cell)
+        for key in itertools.product((i - 1, i, i + 1), (j - 1, j, j + 1)):
+            yield from taken.get(key, ())
+
+    def take(row: int, pose: Pose) -> None:
+        if solid[row]:
+            taken.setdefault((math.floor(pose.x / cell), math.floor(pose.y / cell)), []).append((row, pose))
+
+    def outline(row: int, pose: Pose) -> list[Outline]:
+        return [placed(part, pose) for part in engine.outline(row)]
+
+    def is_clear(row: int, pose: Pose) -> bool:
+        for other, where in near(pose):
+            if distance(pose, where) <= radius[row] + radius[other] and any(
+                overlaps(a, b) for a in outline(row, pose) for b in outline(other, where)
+            ):
+                return False
+        return True
+
+    for row in np.flatnonzero(is_staying).tolist():
+        take(row, Pose(*engine.state.pose[row].tolist()))
+    found = dict(boxes)
+    grids: dict[tuple[Pose, float], Iterator[Pose]] = {}
+    for name, pose in boxes.items():
+        take(engine.rows[name], pose)
+    for name, start in robots.items():
+        row = engine.rows[name]
+        found[name] = start
+        if solid[row] and not is_clear(row, start):
+            spec = replace(engine.specs[row], name=" placing ", parts=engine.outline(row))
+            is_free = engine.trial(spec, without=going)
+            inner = _inner_radius(spec)
+            if (start, inner) not in grids:
+                grids[start, inner] = iter(_grid_around(engine, start, inner))
+            found[name] = next((p for p in grids[start, inner] if is_clear(row, p) and is_free(p)), start)
+        take(row, found[name])
+    return found
+
+
+def _inner_radius(body: BodySpec) -> float:
+    """Radius of a circle in a body around its origin, m."""
+    sides = [[side * p[axis] for part in body.parts for p in part] for axis in (0, 1) for side in (-1.0, 1.0)]
+    return max(0.0, min(map(max, sides)))
 
 
 def on_trial(spec: RobotSpec) -> BodySpec:

@@ -396,7 +396,7 @@ class Population(Bodies, ABC, Generic[R]):
         """Whether a robot could stand at a pose without touching anything but itself; valid until something moves, comes or goes."""
         row = self._engine.rows[robot.name]
         spec = replace(self._engine.specs[row], name=" placing ", parts=self._engine.outline(row))
-        return self._engine.trial(spec, without=robot.name)
+        return self._engine.trial(spec, without=[robot.name])
 
     def random_free_poses(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from botyard.devices.view import DeviceReader
 from botyard.engine import commands as cmd
@@ -16,6 +16,9 @@ from botyard.model.robotport import RobotState, Timing
 from botyard.sim.commands import Commands
 from botyard.sim.fleet import Fleet
 from botyard.sim.robot import BaseRobot
+
+if TYPE_CHECKING:
+    from botyard.sim.bodies import Bodies
 
 
 def _bits(pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any) -> dict[str, int]:
@@ -132,8 +135,8 @@ class Port:
         self.submit(cmd.RestoreLimits(limits.accel, limits.decel, limits.heading_speed))
 
     def reset_pose(self) -> None:
-        """Queue: return to the start pose, odometry zero, at rest."""
-        self._robot._reset(self._source)
+        """Queue: return to the start pose, odometry zero, at rest; see `Simulation.put_back`."""
+        cast("Bodies", self._robot._sim).put_back([self.name], self._source)
 
     def set_pose(self, pose: Pose) -> None:
         """Queue: place the robot at a true pose; CommandError: too many bodies there."""
