@@ -3,7 +3,7 @@
     python examples/learning/train.py                    # two million steps: about a minute on one core
     python examples/learning/train.py --steps 6e6 run
 
-Needs the extras learning and plots: pip install "botyard[learning,plots]". It writes policy.npz, curve.csv, curve.png, and
+Needs the extras learning and plots: pip install ".[learning,plots]" in the checkout. It writes policy.npz, curve.csv, curve.png, and
 drive.mcap, a recorded episode: botyard replay drive.mcap
 """
 
@@ -17,6 +17,11 @@ from pathlib import Path
 
 # matrices of this size are multiplied faster by one thread than by several that wait for each other
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from botyard.extras import lacking, missing
+
+if absent := missing(["learning", "plots"]):
+    sys.exit(lacking("train.py", *absent))
 
 from typing import Any
 

@@ -12,7 +12,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -120,11 +120,26 @@ def _pip() -> str:
         return shlex.quote(str(program))
 
 
-def lacking(what: str, *extras: str) -> str:
-    """The error message when `what` (a plural or an option) was requested without the extras that it needs."""
-    names = " and ".join(f'"{name}"' for name in extras)
+def missing(extras: Iterable[str]) -> list[str]:
+    """Those of some extras that are not installed."""
+    return [extra for extra in extras if not is_installed(extra)]
+
+
+def lacking(what: str | Sequence[str], *extras: str) -> str:
+    """The error message when `what` (one thing, or a list of things) was requested without the extras that are needed."""
+    things = [what] if isinstance(what, str) else what
+    needs = "needs" if len(things) == 1 else "need"
+    names = _listed([f'"{name}"' for name in extras])
+    s, is_, it = ("", "is", "it") if len(extras) == 1 else ("s", "are", "them")
     remarks = "".join(f" ({EXTRAS[name].remark})" for name in extras if EXTRAS[name].remark)
-    return f"{what} needs the extra {names}, which is not installed: {install_command(extras)}{remarks}"
+    return (
+        f"{_listed(things)} {needs} the extra{s} {names}, which {is_} not installed; "
+        f"to install {it}: {install_command(extras)}{remarks}"
+    )
 
 
-__all__ = ["EXTRAS", "Extra", "install_command", "is_installed", "is_there", "lacking"]
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
+
+
+__all__ = ["EXTRAS", "Extra", "install_command", "is_installed", "is_there", "lacking", "missing"]

@@ -103,7 +103,7 @@ def test_every_missing_extra_is_named_before_anything_runs(tmp_path: Path) -> No
 def test_everything_that_is_missing_is_said_at_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(needs, "is_installed", lambda extra: extra not in ("zenoh", "discovery"))
+    monkeypatch.setattr(extras, "is_installed", lambda extra: extra not in ("zenoh", "discovery"))
     code, _, err = call("--nomap", "--ros2", "--zenoh", "--mdns", "--ros1", *FAST, str(free_port()), capsys=capsys)
     assert code == 255
     assert "--mdns and --zenoh" in err
@@ -209,8 +209,31 @@ def test_contradictions_are_found_before_anything_is_compiled(
 
 
 def test_a_single_need_reads_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(needs, "is_installed", lambda _extra: False)
+    monkeypatch.setattr(extras, "is_installed", lambda _extra: False)
     with pytest.raises(
-        CommandLineError, match=r'plan\.dxf: not installed is what this needs, the extra "drawings": .*pip install'
+        CommandLineError,
+        match=r'^plan\.dxf needs the extra "drawings", which is not installed; to install it: .*pip"? install ".*\[drawings\]"$',
     ):
         needs.require(what="maps", also=["plan.dxf"])
+    several = r'^export, a\.dxf and b\.dxf need the extras "tables" and "drawings", which are not installed; to install them: .*pip'
+    with pytest.raises(CommandLineError, match=several):
+        needs.require("tables", what="export", also=["a.dxf", "b.dxf"])
+    assert extras.lacking("--x", "movie", "jit").startswith(
+        '--x needs the extras "movie" and "jit", which are not installed; to'
+    )
+
+
+def test_an_example_says_which_extra_it_lacks(tmp_path: Path) -> None:
+    for module, extra in (("gymnasium", "learning"), ("matplotlib", "plots")):
+        code = BLOCKED.partition("from botyard")[0] + (
+            f"import runpy\nblocker.names = ({module!r},)\n"
+            f"runpy.run_path({str(CHECKOUT / 'examples/learning/train.py')!r}, run_name='__main__')"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=False
+        )
+        assert done.returncode == 1
+        assert re.fullmatch(
+            rf'train\.py needs the extra "{extra}", which is not installed; to install it: .*\[{extra}\]"\n',
+            done.stderr,
+        )

@@ -157,7 +157,7 @@ def test_what_is_not_installed_is_told_with_how_to_have_it() -> None:
         modules=("json", "no_such_module"),
         install="pip install nosuch",
     )
-    assert one.lacks() == "interface x needs no_such_module, which is not installed: pip install nosuch"
+    assert one.lacks() == "interface x needs no_such_module, which is not installed; to install: pip install nosuch"
     assert find_interface("pioneer").lacks() == ""
 
 

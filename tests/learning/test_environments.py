@@ -520,7 +520,9 @@ def test_what_has_to_be_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> No
         for name in ("botyard.learning.environments", "botyard.learning.batch"):
             patch.delitem(sys.modules, name, raising=False)
         patch.setitem(sys.modules, "gymnasium", None)
-        with pytest.raises(ModuleNotFoundError, match=r'needs the extra "learning", which is not installed: .*install'):
+        with pytest.raises(
+            ModuleNotFoundError, match=r'needs the extra "learning", which is not installed; to install it: .*install'
+        ):
             _ = learning.VectorEnvironment
     if importlib.util.find_spec("stable_baselines3") is None:
         _class.cache_clear()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from botyard.errors import CommandLineError
-from botyard.extras import EXTRAS, install_command, is_installed
+from botyard.extras import lacking, missing
 
 OF_OPTIONS: Final[Mapping[str, str]] = {
     "mdns": "discovery",
@@ -62,20 +62,10 @@ class Needs:
         CommandLineError
             An extra is not installed.
         """
-        missing = [extra for extra in self.wanted if not is_installed(extra)]
-        if not missing:
-            return
-        said = list(dict.fromkeys(what for extra in missing for what in self.wanted[extra]))
-        names = _listed([f'"{extra}"' for extra in missing])
-        remarks = "".join(f" ({EXTRAS[extra].remark})" for extra in missing if EXTRAS[extra].remark)
-        raise CommandLineError(
-            f"{_listed(said)}: not installed is what {'this needs' if len(said) == 1 else 'these need'}, the extra"
-            f"{'s' if len(missing) > 1 else ''} {names}: {install_command(missing)}{remarks}"
-        )
-
-
-def _listed(words: list[str]) -> str:
-    return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
+        absent = missing(self.wanted)
+        if absent:
+            said = list(dict.fromkeys(what for extra in absent for what in self.wanted[extra]))
+            raise CommandLineError(lacking(said, *absent))
 
 
 def require(*extras: str, what: str, also: Iterable[str | Path] = ()) -> None:

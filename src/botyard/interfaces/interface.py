@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from botyard.control import Caller, Control, Level, Operation
 from botyard.errors import CommandLineError, WorldError, did_you_mean
-from botyard.extras import is_installed, lacking
+from botyard.extras import lacking, missing
 from botyard.names import shown
 from botyard.sim.simulation import Simulation
 
@@ -350,14 +350,15 @@ class Interface:
 
     def lacks(self) -> str:
         """What is not installed, and how to install it; empty if nothing is missing."""
-        missing = [e for e in self.extras if not is_installed(e)]
-        if missing:
-            return lacking(self.about, *missing)
+        absent = missing(self.extras)
+        if absent:
+            return lacking(f"interface {self.name}", *absent)
         modules = [m for m in self.modules if not _is_there(m)]
         if not modules:
             return ""
-        return f"interface {self.name} needs {', '.join(modules)}, which is not installed" + (
-            f": {self.install}" if self.install else ""
+        are = "is" if len(modules) == 1 else "are"
+        return f"interface {self.name} needs {', '.join(modules)}, which {are} not installed" + (
+            f"; to install: {self.install}" if self.install else ""
         )
 
 
