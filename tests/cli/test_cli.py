@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import subprocess
 import sys
@@ -192,6 +193,30 @@ def test_a_taken_port_with_the_originals_habits(
         assert err.count(f"cannot listen on 127.0.0.1:{port} ") == 3
         code, _, err = call(*args, *FAST, str(port), capsys=capsys)
         assert (code, err.count("cannot listen")) == (248, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("-r p3dx --gui-port {port} -p {port}", "(robot p3dx|the page) of this simulator has that port"),
+        ("-R p3dx --metrics-port {port} -p {port}", "(robot p3dx factory|the metrics) of this simulator has that port"),
+        ("--rosbridge {port} --foxglove {port} -p {other}", "interface rosbridge of this simulator has that port"),
+        ("--ros-master embedded:{port} --rosbridge {port} -p {other}", "(the ROS master|interface rosbridge) of this simulator has that port"),
+        ("--gui-port {port} --ros-master embedded:{port} -p {other}", "(the ROS master|the page) of this simulator has that port"),
+    ],
+)  # fmt: skip
+def test_a_port_of_its_own_is_said_to_be_its_own(options: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It names the service that has the port; who else has one the system does not say."""
+    port = free_port(3)
+    line = ("--nomap --noninteractive --fast --duration 0.3 --no-crash-restart " + options).format(
+        port=port, other=port + 1
+    )
+    code, _, err = call(*line.split(), capsys=capsys)
+    assert code == 248
+    assert re.search(said, err), err
+    with socket.create_server(("127.0.0.1", port)):
+        code, _, err = call(*line.split(), capsys=capsys)
+    assert code == 248 and "of this simulator" not in err and "ddress already in use" in err
 
 
 def test_joystick_by_keys() -> None:

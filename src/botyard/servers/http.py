@@ -23,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from botyard.interfaces.gate import REQUEST_TIME, Caller, Gate, booked
-from botyard.servers.sockets import has_unread
+from botyard.servers.sockets import has_unread, note_port
 from botyard.servers.throttledlog import ThrottledLogAdapter
 
 SHUTDOWN_TIMEOUT_S: Final = 1.0
@@ -311,8 +311,8 @@ class HttpServer:
         await asyncio.gather(self._acceptor, self._sweeper, return_exceptions=True)
 
 
-def listening(host: str, ports: Iterable[int]) -> socket.socket:
-    """A socket that listens on the first of these ports that is free; 0 is any free one.
+def listening(host: str, ports: Iterable[int], service: str) -> socket.socket:
+    """A socket that listens for a service on the first of these ports that is free; 0 is any free one.
 
     Raises
     ------
@@ -333,6 +333,7 @@ def listening(host: str, ports: Iterable[int]) -> socket.socket:
             bound.close()
             last = error
         else:
+            note_port(bound, service)
             return bound
     raise last
 

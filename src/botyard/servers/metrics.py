@@ -16,6 +16,7 @@ from starlette.routing import Route
 from botyard.errors import PortError
 from botyard.interfaces.metrics import CONTENT_TYPE, health, metrics_text
 from botyard.servers.http import HttpServer, listening
+from botyard.servers.sockets import reason_of
 from botyard.servers.yard import Yard
 
 log = logging.getLogger("botyard.timing")
@@ -75,9 +76,9 @@ def serve_metrics(yard: Yard, host: str, port: int) -> tuple[HttpServer, int]:
         The port is taken.
     """
     try:
-        bound = listening(host, [port])
+        bound = listening(host, [port], "the metrics")
     except OSError as error:
-        raise PortError(f"--metrics-port: cannot listen on port {port} of {host}: {error.strerror}") from None
+        raise PortError(f"--metrics-port: cannot listen on port {port} of {host}: {reason_of(error, port)}") from None
     return HttpServer(Starlette(routes=routes(yard)), bound), int(bound.getsockname()[1])
 
 

@@ -27,7 +27,7 @@ from botyard.protocols.tokenbucket import RateLimit
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
 from botyard.servers.outlet import Outlet
-from botyard.servers.sockets import MAX_STUCK, has_hung_up, keep_alive, reason_of
+from botyard.servers.sockets import MAX_STUCK, has_hung_up, keep_alive, note_port, reason_of
 from botyard.servers.throttledlog import ThrottledLog, ThrottledLogAdapter
 
 MAX_UNREAD: Final = 1 << 20
@@ -72,7 +72,14 @@ class Pump(ABC):
         All of its options (`Interface.chosen`).
     hub, control : Hub, Control
         The running simulator, and the door to it.
+
+    Attributes
+    ----------
+    kind : SocketKind
+        The kind of the port.
     """
+
+    kind = socket.SOCK_STREAM
 
     def __init__(self, interface: Interface, options: Mapping[str, Any], hub: Hub, control: Control) -> None:
         self.interface = interface
@@ -110,7 +117,9 @@ class Pump(ABC):
             address = await self._listen(host, port)
         except OSError as error:
             self.is_open = False
-            raise PortError(f"interface {name}: cannot listen on port {port} of {host}: {reason_of(error)}") from None
+            raise PortError(
+                f"interface {name}: cannot listen on port {port} of {host}: {reason_of(error, port, self.kind)}"
+            ) from None
         except BaseException:
             self.is_open = False
             raise
@@ -243,6 +252,7 @@ class TcpPump(Pump):
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
         self._server = await asyncio.get_running_loop().create_server(lambda: TcpClient(self), host, port)
+        note_port(self._server, f"interface {self.interface.name}")
         address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
         return address
 
@@ -425,6 +435,7 @@ class TcpClient(asyncio.Protocol):
 class UdpPump(Pump, asyncio.DatagramProtocol):
     """A UDP port, and one for all who send to it."""
 
+    kind = socket.SOCK_DGRAM
     _transport: asyncio.DatagramTransport | None = None
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
@@ -447,6 +458,7 @@ class UdpPump(Pump, asyncio.DatagramProtocol):
             except BaseException:
                 sock.close()
                 raise
+        note_port(transport, f"interface {self.interface.name}")
         address: tuple[str, int] = transport.get_extra_info("socket").getsockname()[:2]
         return address
 

@@ -47,7 +47,7 @@ class Ros1Master:
 
     def __init__(self, host: str, port: int = MASTER_PORT) -> None:
         self._turns = TimeShare(SHARE)
-        self._rpc = RpcServer(host, port, self._call, self._turns)
+        self._rpc = RpcServer(host, port, self._call, self._turns, "the ROS master")
         named = advertised_host(host)
         self.uri = f"http://{named}:{self._rpc.port}/"
         self.master = Master(self.uri)

@@ -1,18 +1,53 @@
-"""Socket helpers of all servers: errors, hang-up detection, keep-alive."""
+"""Socket helpers of all servers: who has a port, errors, hang-up detection, keep-alive."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import errno
 import select
 import socket
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 MAX_STUCK: Final = 30.0
 """A client that has not read for this long, s, is disconnected."""
 
 
-def reason_of(error: OSError) -> str:
+Opened: TypeAlias = socket.socket | asyncio.Server | asyncio.BaseTransport
+_opened: WeakKeyDictionary[Opened, str] = WeakKeyDictionary()
+"""What this process listens with, and for which of its services."""
+
+
+def note_port(opened: Opened, service: str) -> None:
+    """Note which service listens, for `reason_of`; it counts until it is closed."""
+    _opened[opened] = service
+
+
+def _sockets_of(opened: Opened) -> Iterable[socket.socket]:
+    if isinstance(opened, asyncio.Server):
+        return [one for one in opened.sockets if one.fileno() >= 0]
+    one = opened if isinstance(opened, socket.socket) else opened.get_extra_info("socket")
+    return [] if one is None or one.fileno() < 0 else [one]
+
+
+def _service_at(port: int, kind: socket.SocketKind) -> str:
+    """The service of this process that has a port; empty: none."""
+    found = (
+        service
+        for opened, service in list(_opened.items())
+        for one in _sockets_of(opened)
+        if one.type == kind and one.getsockname()[1] == port
+    )
+    return next(found, "")
+
+
+def reason_of(error: OSError, port: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> str:
     """Why a port cannot be had, for people."""
+    service = _service_at(port, kind) if error.errno == errno.EADDRINUSE else ""
+    if service:
+        return f"{service} of this simulator has that port"
     reason = error.strerror or str(error)
     # asyncio puts the address in front, we do so ourselves
     return reason.rpartition(": ")[2] if reason.startswith("error while attempting") else reason
@@ -62,4 +97,4 @@ def keep_alive(sock: socket.socket | None) -> None:
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-__all__ = ["MAX_STUCK", "has_hung_up", "has_room", "has_unread", "keep_alive", "reason_of"]
+__all__ = ["MAX_STUCK", "has_hung_up", "has_room", "has_unread", "keep_alive", "note_port", "reason_of"]

@@ -19,7 +19,7 @@ from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, Session, Stage
 from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
-from botyard.servers.sockets import MAX_STUCK, has_hung_up, has_room, has_unread, keep_alive, reason_of
+from botyard.servers.sockets import MAX_STUCK, has_hung_up, has_room, has_unread, keep_alive, note_port, reason_of
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.sim.simulation import Robot
 
@@ -130,10 +130,13 @@ class RobotPortServer(ABC):
                 raise
         except OSError as error:
             hint = "; choose another first port with -p" if error.errno == errno.EADDRINUSE else ""
-            raise PortError(f"cannot listen on {host}:{port} for robot {self.name}: {reason_of(error)}{hint}") from None
+            raise PortError(
+                f"cannot listen on {host}:{port} for robot {self.name}: {reason_of(error, port)}{hint}"
+            ) from None
         if self._server is not None or closings != self._closings:
             server.close()
             return
+        note_port(server, f"robot {self.name}")
         self._server = server
         self.address = server.sockets[0].getsockname()[:2]
 

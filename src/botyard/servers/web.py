@@ -42,6 +42,7 @@ from botyard.servers.addresses import is_loopback
 from botyard.servers.http import SHUTDOWN_TIMEOUT_S, TURN_TIME_S, HttpServer, listening
 from botyard.servers.metrics import routes
 from botyard.servers.pagelog import PageLog
+from botyard.servers.sockets import reason_of
 from botyard.servers.staticfiles import StaticFiles
 from botyard.servers.yard import Yard
 
@@ -521,8 +522,8 @@ async def _received(request: Request) -> bytes | None:
 def _bind(host: str, port: int | None) -> socket.socket:
     """A socket that listens on a port, or on the first free one from 8100 on."""
     try:
-        return listening(host, [port] if port is not None else range(FIRST_PORT, FIRST_PORT + TRIED_PORTS))
+        return listening(host, [port] if port is not None else range(FIRST_PORT, FIRST_PORT + TRIED_PORTS), "the page")
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = reason_of(error, port or 0)
     where = f"{host}:{port}" if port is not None else f"{host}:{FIRST_PORT} … {FIRST_PORT + TRIED_PORTS - 1}"
     raise PortError(f"cannot serve the page on {where}: {reason}; choose another port with --gui-port, or --no-gui")

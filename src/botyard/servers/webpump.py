@@ -61,7 +61,7 @@ class _WebPump(Pump):
     _server: HttpServer | None = None
 
     async def _serve(self, host: str, port: int, route: Any, **settings: Any) -> tuple[str, int]:
-        bound = listening(host, [port])
+        bound = listening(host, [port], f"interface {self.interface.name}")
         hosts = {"localhost", "127.0.0.1", "::1", host.strip("[]").lower()}
         app = self._guarded(Starlette(routes=[route]), hosts, not is_loopback(host))
         self._server = HttpServer(app, bound, **settings)

@@ -23,7 +23,7 @@ from botyard.protocols.tcpros import http, xmlrpc
 from botyard.protocols.tcpros.http import Call, Calls, HttpError
 from botyard.servers.addresses import is_loopback
 from botyard.servers.outlet import Outlet
-from botyard.servers.sockets import has_unread
+from botyard.servers.sockets import has_unread, note_port, reason_of
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 
@@ -314,6 +314,8 @@ class RpcServer:
         Answers a call; a `PeerError` ends the connection.
     turns : TimeShare
         Shares time among all calls.
+    service : str
+        The service that it belongs to, for errors.
 
     Raises
     ------
@@ -321,8 +323,8 @@ class RpcServer:
         The address is not ours, or the port is taken.
     """
 
-    def __init__(self, host: str, port: int, answer: Answer, turns: TimeShare) -> None:
-        self._socket = listening_socket(host, port)
+    def __init__(self, host: str, port: int, answer: Answer, turns: TimeShare, service: str = "ROS 1") -> None:
+        self._socket = listening_socket(host, port, service)
         self.port: int = self._socket.getsockname()[1]
         self.answer = answer
         self.turns = turns
@@ -421,8 +423,8 @@ class RpcServer:
             self._sweep_later()
 
 
-def listening_socket(host: str, port: int = 0) -> socket.socket:
-    """A bound socket.
+def listening_socket(host: str, port: int = 0, service: str = "ROS 1") -> socket.socket:
+    """A bound socket, for a service.
 
     Raises
     ------
@@ -431,9 +433,11 @@ def listening_socket(host: str, port: int = 0) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=128)
+        bound = socket.create_server((host, port), family=family, backlog=128)
     except OSError as error:
-        raise PortError(f"cannot listen on {host}:{port}: {error.strerror}") from None
+        raise PortError(f"cannot listen on {host}:{port} for {service}: {reason_of(error, port)}") from None
+    note_port(bound, service)
+    return bound
 
 
 async def connected(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
