@@ -201,7 +201,7 @@ def test_a_taken_port_with_the_originals_habits(
         ("-r p3dx --gui-port {port} -p {port}", "(robot p3dx|the page) of this simulator has that port"),
         ("-R p3dx --metrics-port {port} -p {port}", "(robot p3dx factory|the metrics) of this simulator has that port"),
         ("--rosbridge {port} --foxglove {port} -p {other}", "interface rosbridge of this simulator has that port"),
-        ("--ros-master embedded:{port} --rosbridge {port} -p {other}", "(the ROS master|interface rosbridge) of this simulator has that port"),
+        ("--ros-master embedded:{port} --rosbridge {port} -p {other}", "(the ROS master|interface rosbridge) of this"),
         ("--gui-port {port} --ros-master embedded:{port} -p {other}", "(the ROS master|the page) of this simulator has that port"),
     ],
 )  # fmt: skip
@@ -487,6 +487,27 @@ def test_what_lives_as_long_as_the_run_is_not_looked_through_for_garbage(
         assert frozen[0] > 10_000
     finally:
         gc.unfreeze()
+
+
+def test_the_help_names_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call("--help", capsys=capsys)
+    _, _, listed = out.partition("Other commands")
+    assert code == 0 and set(re.findall(r"\w+", listed.partition(":")[2])) == set(main.COMMANDS) - {"run"}
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("recrod x", "run --record"), ("stduy plan.yaml", "study"), ("modles", "models"), ("bnech --n 3", "bench"),
+        ("teleop 127.0.0.1:8101 now", "drive"), ("Compair a.csv b.csv", "compare"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_command_gets_a_suggestion(line: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call(*line.split(), capsys=capsys)
+    assert code in (253, 255) and err.count("\n") == 1
+    assert f'did you mean "botyard {meant}"?' in err or f'did you mean the command "botyard {meant}"?' in err
+    code, _, err = call("office", "x", capsys=capsys)
+    assert code == 255 and "did you mean" not in err
 
 
 def test_a_word_of_a_command_that_takes_files_too_may_be_misspelt(capsys: pytest.CaptureFixture[str]) -> None:

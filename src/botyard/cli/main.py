@@ -53,7 +53,8 @@ VERSIONS: Final = frozenset({"--version", "-version", "-v"})
 OTHER_WORDS: Final[Mapping[str, str]] = {
     "serve": "run", "server": "run", "start": "run", "simulate": "run", "sim": "run", "robots": "models", "list": "maps", "world": "maps",
     "worlds": "maps", "check": "scenario check", "generate": "maps generate", "info": "doctor", "compile": "warmup", "teleop": "drive",
-    "plugins": "interfaces",
+    "plugins": "interfaces", "record": "run --record", "draw": "render", "movie": "render", "picture": "snapshot", "benchmark": "bench",
+    "fit": "calibrate", "diff": "compare", "experiment": "study", "sweep": "study", "help": "--help", "version": "--version",
 }  # fmt: skip
 """What people type for a command, who do not know its name."""
 
@@ -80,11 +81,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     show_all_characters()
     try:
         status = program.main(_with_subcommand(typed), prog_name="botyard", standalone_mode=False)
-    except click.NoSuchOption as error:
-        _fail(_of_option(error, typed), ExitCode.COMMAND_LINE)
     except click.UsageError as error:
-        hint = f'"{error.ctx.command_path} --help" tells more' if error.ctx else '"botyard --help" tells more'
-        _fail(f"{error.format_message()} ({hint})", ExitCode.COMMAND_LINE)
+        _fail(_no_command(typed) or _of_usage(error, typed), ExitCode.COMMAND_LINE)
     except (interrupts.Interrupted, KeyboardInterrupt, click.Abort):
         interrupts.leave_interrupted()
     except BotyardError as error:
@@ -104,6 +102,36 @@ def show_all_characters() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _no_command(typed: Sequence[str]) -> str:
+    """The error message when the first word is neither a command nor a map, but nearly a command; empty otherwise."""
+    near = _near_command(typed[0]) if typed and typed[0] not in COMMANDS else ""
+    if not near:
+        return ""
+    from botyard.formats.registry import find_map
+
+    try:
+        find_map(typed[0])
+    except MapError:
+        return f'No such command: {shown(typed[0])}; did you mean "botyard {near}"? ("botyard --help" lists all)'
+    return ""
+
+
+def _near_command(word: str) -> str:
+    """The command that was probably meant by a word; empty: none is near."""
+    if not word.isalpha():
+        return ""
+    near = difflib.get_close_matches(word.lower(), [*COMMANDS, *OTHER_WORDS], n=1, cutoff=0.6)
+    return OTHER_WORDS.get(near[0], near[0]) if near else ""
+
+
+def _of_usage(error: click.UsageError, typed: Sequence[str]) -> str:
+    """The error message of a command line that makes no sense."""
+    if isinstance(error, click.NoSuchOption):
+        return _of_option(error, typed)
+    hint = f'"{error.ctx.command_path} --help" tells more' if error.ctx else '"botyard --help" tells more'
+    return f"{error.format_message()} ({hint})"
 
 
 def _of_option(error: click.NoSuchOption, typed: Sequence[str]) -> str:
@@ -130,10 +158,9 @@ def _of_command(error: BotyardError, typed: Sequence[str]) -> str:
         group = program.get_command(click.Context(program), typed[0])
         word = next((w for w in typed[1:] if not w.startswith("-")), "").lower()
         inner = list(group.commands) if isinstance(group, click.Group) and word.isalpha() else []
-        near = next(iter(difflib.get_close_matches(word, inner, n=1, cutoff=0.6)), None)
+        near = next(iter(difflib.get_close_matches(word, inner, n=1, cutoff=0.6)), "")
         return f'; did you mean the command "botyard {typed[0]} {near}"?' if near and near != word else ""
-    word = typed[0].lower()
-    near = OTHER_WORDS.get(word) or next(iter(difflib.get_close_matches(word, COMMANDS, n=1, cutoff=0.6)), None)
+    near = _near_command(typed[0])
     return f'; did you mean the command "botyard {near}"?' if near else ""
 
 

@@ -55,11 +55,6 @@ Examples:
   botyard -m office -r p3dx --controller wander
   botyard --nomap -r seekur --start 0,0,90 --noninteractive
   botyard -m lab.map -R p3at               a robot for every client of port 8101
-
-\b
-Other commands: botyard models | maps | convert | scenario | traffic | discover | drive HOST:PORT | packets | replay | export |
-render | snapshot | interfaces | doctor | warmup
-(each has --help); --version
 """
 
 

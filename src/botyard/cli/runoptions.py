@@ -146,6 +146,15 @@ class RunCommand(click.Command):
                 formatter.write_dl([rows.pop(name) for name in names.split()])
         assert not rows, f"in no section: {', '.join(rows)}"
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples, and the names of all commands."""
+        super().format_epilog(ctx, formatter)
+        group = ctx.find_root().command
+        if isinstance(group, click.Group):
+            names = [name for name in group.list_commands(ctx) if name != self.name]
+            with formatter.section("Other commands, each with --help"):
+                formatter.write_text(", ".join(names))
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse."""
         ctx.meta[ARGUMENTS] = list(args)
