@@ -389,6 +389,52 @@ def test_the_size_of_a_window_says_nothing_about_the_version() -> None:
     assert world("window ( size [700 740 1] scale 0.03 )").scene.view == pytest.approx((-10.5, -11.1, 10.5, 11.1))
 
 
+@pytest.mark.parametrize(
+    ("words", "odom"),
+    [
+        ("", (0.0, 0.0, 0.0)),
+        ('localization "gps"', (0.0, 0.0, 0.0)),
+        ('localization "gps" localization_origin [1 1 0 0]', (2.0, 1.0, 90.0)),
+        ('localization "gps" localization_origin [0 0 0 0]', (3.0, 2.0, 90.0)),
+        ('localization "odom" localization_origin [0 0 0 0]', (3.0, 2.0, 90.0)),
+        ("localization_origin [3 0 0 90]", (2.0, 0.0, 0.0)),
+    ],
+)
+def test_odometry_begins_where_its_origin_says(words: str, odom: tuple[float, float, float]) -> None:
+    """As in Stage, whose default is the start pose; also when the world begins again."""
+    notes: list[str] = []
+    found = world(f'position ( name "r" pose [3 2 0 90] size [0.4 0.4 0.4] odom_error [0 0 0 0] {words} )', notes)
+    assert notes == []
+    sim = Simulation(found.scene)
+    sim.populate(found)
+    robot = sim.robots["r"]
+
+    def begun() -> tuple[float, float, float]:
+        x, y, th = robot.odom
+        assert robot.odom_in_world == pytest.approx(robot.truth)
+        return x, y, math.degrees(th)
+
+    assert begun() == pytest.approx(odom, abs=1e-12)
+    robot.command(v=0.5)
+    sim.step(20)
+    moved = math.dist(robot.odom[:2], (odom[0], odom[1]))
+    assert moved == pytest.approx(math.dist(robot.truth[:2], (3.0, 2.0)))
+    assert moved > 0.3
+    sim.reset()
+    sim.step()
+    assert begun() == pytest.approx(odom)
+    robot.command(v=0.5)
+    sim.step(5)
+    sim.reset(seed=4)
+    assert begun() == pytest.approx(odom)
+
+
+def test_robots_of_stage_2_without_errors_know_where_they_are() -> None:
+    sim = Simulation()
+    sim.populate(world('position ( name "r" pose [3 2 90] size [0.4 0.4] localization "gps" )'))
+    assert sim.robots["r"].odom[:2] == (3.0, 2.0)
+
+
 # -- files that a world names
 
 

@@ -534,8 +534,6 @@ def test_a_ring_of_single_transducers_is_saved_whole() -> None:
         ("bumper ( bcount 1 bpose[0] [1 0 0 0] squeak 1 )", "squeak"),
         ('gripper ( autosnatch 1 )', "autosnatch"),
         ("velocity [1 0 0]", "velocity"),
-        ("localization_origin [1 2 3]", "localization_origin"),
-        ("localization_origin [0 0 0]", "localization_origin"),  # not the same as none: that is where the robot begins
         ("update_interval 10000", "update_interval"),
         ("pioneer_watchdgo 3", "pioneer_watchdgo"),
         ("wheelbase 2", "wheelbase"),

@@ -105,7 +105,7 @@ robots = st.builds(
     RobotSpec, name=names, description=st.text(max_size=9), color=st.sampled_from(["red", "#102030"]), drive=st.sampled_from(Drive),
     outline=outlines, parts=st.lists(outlines, max_size=2).map(tuple),
     limits=st.builds(MotionLimits, max_speed=axes(), accel=axes(), decel=axes(), top_accel=axes(), heading_speed=numbers(0.0, 9.0)),
-    odometry_error=axes(), odometry_error_low=st.none() | axes(), perfect_odometry=st.booleans(),
+    odometry_error=axes(), odometry_error_low=st.none() | axes(), perfect_odometry=st.booleans(), odometry_origin=st.none() | poses,
     lasers=st.lists(lasers, max_size=2).map(tuple), sonar=st.none() | rings, devices=devices,
     pioneer=st.builds(PioneerSpec, class_name=names, subclass=names, dist_conv=positive, watchdog=noise, ticks_per_mm=positive),
     battery=st.builds(BatterySpec, by_charge=st.booleans(), volts=positive, capacity_wh=positive, shutdown_charge=noise),
@@ -176,7 +176,8 @@ def test_every_field_of_a_robot_stands_in_its_file() -> None:
     table = to_table(load_robot("p3dx-equipped")) | {"dynamics": {}}
     for spec, part, elsewhere in (
         (RobotSpec, table, {
-            "name", "devices", "odometry_error", "odometry_error_low", "perfect_odometry", "wheel_ratio", "commands", "returns", "ramps",
+            "name", "devices", "odometry_error", "odometry_error_low", "perfect_odometry", "odometry_origin", "wheel_ratio", "commands",
+            "returns", "ramps",
             "odometry_drift",
         }),
         (BatterySpec, table["battery"], {"by_charge"}),
@@ -202,7 +203,7 @@ gps = { position = [0.1, 0.2], dop = 3 }
 returns = { obstacle = false, laser = 2, sonar = false, fiducial = 4, blob = false }
 table_ir = { positions = [[0.1, 0.2]], in_io_packet = true }
 gripper = { reach = 1, opening = 2, thickness = 3, paddle_time = 4, lift_time = 5 }
-odometry = { error = [0.1, 0.2, 0.3], error_low = [-0.1, -0.2, -0.3], perfect = true, drift = [0.1, 0.2, 0.3, 0.4] }
+odometry = { error = [0.1, 0.2, 0.3], error_low = [-0.1, -0.2, -0.3], perfect = true, origin = [1, 2, 90], drift = [0.1, 0.2, 0.3, 0.4] }
 commands = { latency = 0.3, jitter = 0.1, rate = 12.5, scale = [0.9, 1.1, 1.2] }
 bumpers = { front = 1, rear = 2 }
 fiducial_finder = { pose = [1, 2, 180], range = [1, 2], range_id = 1.5, fov_deg = 90 }
@@ -283,6 +284,7 @@ EVERYTHING = RobotSpec(
     returns=Returns(obstacle=False, laser=2, sonar=False, fiducial=4, blob=False),
     gripper=GripperSpec(reach=1.0, opening=2.0, thickness=3.0, paddle_time=4.0, lift_time=5.0),
     odometry_error=Axes(0.1, 0.2, 0.3), odometry_error_low=Axes(-0.1, -0.2, -0.3), perfect_odometry=True, ramps="exact",
+    odometry_origin=Pose(1, 2, RIGHT),
     odometry_drift=OdometryDrift(0.1, 0.2, 0.3, 0.4),
     commands=CommandSpec(latency=0.3, jitter=0.1, rate=12.5, scale=Axes(0.9, 1.1, 1.2)),
     devices=(

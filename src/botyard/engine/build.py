@@ -16,7 +16,7 @@ from botyard.elementary import atan2, hypot
 from botyard.engine.kernels import grid as grid_kernels
 from botyard.engine.layout import F8, I2, I4, I8, U2, WALL, Bins, Bodies, Control, Grid
 from botyard.engine.rng import body_uid
-from botyard.geometry import Outline, distance, transform_point
+from botyard.geometry import Outline, Pose, distance, transform_point
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject, Returns, Visible, rectangle
 from botyard.model.robot import (
@@ -81,6 +81,8 @@ class BodySpec:
         Random errors by distance and angle.
     perfect_odometry : bool
         Odometry is the true pose.
+    odometry_origin : Pose or None
+        World pose of the origin of odometry when it starts; None: its start pose.
     wheel_ratio : float
         Diameter of the right wheel by that of the left one.
     half_track : float
@@ -104,6 +106,7 @@ class BodySpec:
     odometry_error_low: Axes | None = None
     odometry_drift: OdometryDrift = NO_DRIFT
     perfect_odometry: bool = False
+    odometry_origin: Pose | None = None
     wheel_ratio: float = 1.0
     half_track: float = 1.0
     commands: CommandSpec = PLAIN_COMMANDS
@@ -146,6 +149,7 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
         odometry_error_low=spec.odometry_error_low,
         odometry_drift=spec.odometry_drift,
         perfect_odometry=spec.perfect_odometry,
+        odometry_origin=spec.odometry_origin,
         wheel_ratio=spec.wheel_ratio,
         half_track=spec.pioneer.half_track if spec.pioneer.diff_conv > 0.0 else 1.0,
         commands=spec.commands,

@@ -346,6 +346,9 @@ class Engine:
         set_error_mode(s, row, mode, int(self.seed_word))
         if spec.perfect_odometry:
             s.odom[row] = s.pose[row]
+        elif spec.odometry_origin is not None:
+            s.odom_frame[row] = spec.odometry_origin
+            s.odom[row] = relative(spec.odometry_origin, Pose(*start))
         else:
             s.odom_frame[row] = start
 

@@ -35,6 +35,7 @@ from botyard.formats.stageprops import (
     positive,
     returns,
     to_metres_and_degrees,
+    with_origin,
 )
 from botyard.formats.stageworld import Entity, Property, WorldFile, any_file, find_file
 from botyard.geometry import IDENTITY, Outline, Pose, compose, transform_point
@@ -430,6 +431,8 @@ class ModelLibrary:
             spec = self._apply(spec, entity)
             shape.read(entity)
         props = merged(links)
+        if "localization_origin" in props:
+            spec = with_origin(spec, pose(props["localization_origin"]))
         spec = energy(replace(spec, color=color(props, spec.color, self._color_seed(links))), props)
         if not spec.pioneer.subclass:  # the default subclass is the model's name
             spec = replace(spec, pioneer=replace(spec.pioneer, subclass=name))

@@ -12,7 +12,7 @@ from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import Pose
 from botyard.model.devices import built_in_devices, make_spec
 from botyard.model.obstacles import Returns
-from botyard.model.robot import Axes, Drive, RobotSpec
+from botyard.model.robot import NO_DRIFT, Axes, Drive, RobotSpec
 from botyard.names import shown
 from botyard.units import from_deg, from_mm, wrap_angle
 
@@ -25,7 +25,7 @@ _SILENT = re.compile(
     r"""gui_\w+|window|trail_\w+|show_\w+|alwayson|name|pose|mass|stack_children|noblocks|map_resolution
     |polygons|polygon\[\d+\].*|blocks?|points?|point\[\d+\]|size|size3|origin|bitmap|boundary
     |color_rgba|gripper_return|blobfinder_return|max_speed|ctrl|mask|watts_used|id|z|laser_return_rules?.*|add_noise|power_on
-    |pioneer_max_readings_per_packet|pioneer_has(front|rear)array""",
+    |localization_origin|pioneer_max_readings_per_packet|pioneer_has(front|rear)array""",
     re.VERBOSE,
 )
 
@@ -308,6 +308,21 @@ PROPERTIES: Final[Mapping[str, Change]] = {
     "watts": _battery("idle_power"),
     **{prop: _device(d.name, name) for d in built_in_devices() for prop, name in d.stage.items()},
 }  # fmt: skip
+
+
+def with_origin(spec: RobotSpec, origin: Pose | None) -> RobotSpec:
+    """A robot whose odometry is relative to a pose of the world; None: to its start pose.
+
+    Odometry without errors (``localization "gps"``) is that of the world; relative to another origin it adds up without errors.
+    """
+    if not spec.perfect_odometry:
+        return replace(spec, odometry_origin=origin)
+    if origin == Pose():
+        return spec
+    exact = replace(
+        spec, perfect_odometry=False, odometry_error=Axes(), odometry_error_low=None, odometry_drift=NO_DRIFT
+    )
+    return replace(exact, wheel_ratio=1.0, odometry_origin=origin)
 
 
 def energy(spec: RobotSpec, props: Mapping[str, Property]) -> RobotSpec:

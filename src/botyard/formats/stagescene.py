@@ -18,7 +18,7 @@ from botyard.errors import BudgetError, ModelFileError, WorldBudgetError, WorldE
 from botyard.formats import stageworld
 from botyard.formats.base import Options, Source
 from botyard.formats.stagemodels import MODEL_TYPES, NOT_SIMULATED, ModelLibrary, Shape
-from botyard.formats.stageprops import STAGE_4, Notes, color, merged, note_unused, pose, returns
+from botyard.formats.stageprops import STAGE_4, Notes, color, merged, note_unused, pose, returns, with_origin
 from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import Outline, Pose, compose, transform_point
 from botyard.model.obstacles import BoxObject, Returns, Visible, rectangle
@@ -180,6 +180,13 @@ class _Reader:
         spec = self._library.instance(entity)
         place = self._pose(links)
         name = self._name(links, entity)
+        if (
+            self._library.dialect == STAGE_4
+            and spec.perfect_odometry
+            and root in MODEL_TYPES
+            and "localization_origin" not in merged(links)
+        ):
+            spec = with_origin(spec, None)
         if spec.drive is Drive.NONE:
             self._objects.append(_as_object(name, place, (spec.outline, *spec.parts), spec.returns, spec.color))
             return

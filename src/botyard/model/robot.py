@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botyard.elementary import hypot
 from botyard.errors import ModelError
 from botyard.extensions import extension
-from botyard.geometry import Outline
+from botyard.geometry import Outline, Pose
 from botyard.model.accessories import GripperSpec
 from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, is_default, is_device, standard_device
 from botyard.model.dynamics import DynamicsSpec
@@ -297,6 +297,9 @@ class RobotSpec:
         Random errors whose statistics do not depend on the time of a step.
     perfect_odometry : bool
         Odometry is the true pose (Stage's ``localization "gps"``).
+    odometry_origin : Pose or None
+        World pose of the origin of odometry when the robot starts, m, m, rad; None: its start pose, so that odometry begins at zero.
+        Perfect odometry is that of the world, and episodes of many worlds begin at zero.
     wheel_ratio : float
         Diameter of the right wheel by that of the left one, which odometry takes for equal (UMBmark's E_d). Only robots with two driven
         wheels on an axis have one other than 1.
@@ -337,6 +340,7 @@ class RobotSpec:
     odometry_error_low: Axes | None = parameter(None, key="odometry.error_low")
     odometry_drift: OdometryDrift = parameter(NO_DRIFT, key="odometry.drift", is_brief=True)
     perfect_odometry: bool = parameter(False, key="odometry.perfect")
+    odometry_origin: Pose | None = parameter(None, key="odometry.origin", is_brief=True)
     wheel_ratio: float = parameter(1.0, key="odometry.wheel_ratio", is_brief=True)
     commands: CommandSpec = parameter(PLAIN_COMMANDS, is_brief=True)
     lasers: tuple[LaserSpec, ...] = ()

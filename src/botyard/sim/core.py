@@ -21,7 +21,7 @@ from botyard.engine.snapshot import Snapshot
 from botyard.engine.tables import Row, Table
 from botyard.errors import NotNowError, UnknownNameError
 from botyard.feed import Feed
-from botyard.geometry import Pose
+from botyard.geometry import Pose, relative
 from botyard.handle import Handle
 from botyard.model.beams import Bundle
 from botyard.model.robot import RobotSpec
@@ -63,8 +63,10 @@ class Member(Handle):
         """Whether motors that are off stay off when the robot is taken over, see `BaseRobot.is_kept_off`."""
 
     def _put_back(self, pose: Pose, source: str) -> None:
-        """Queue: go to a pose, odometry zero, at rest."""
-        for command in (cmd.SetPose(pose), cmd.Halt(), cmd.SetOdometry()):
+        """Queue: go to a pose, with the odometry that begins there, at rest."""
+        origin = self.spec.odometry_origin
+        odometry = Pose() if origin is None else relative(origin, pose)
+        for command in (cmd.SetPose(pose), cmd.Halt(), cmd.SetOdometry(odometry)):
             self._sim.submit(self.name, command, source)
 
     @property

@@ -23,7 +23,7 @@ from botyard.engine.simulation import Engine
 from botyard.engine.tables import NOBODY
 from botyard.errors import ArgumentError, NotNowError
 from botyard.feed import Subject
-from botyard.geometry import Pose
+from botyard.geometry import Pose, relative
 
 _ZERO: Final = (
     "vel", "odom", "target", "err", "disp", "path", "spin", "contact", "mode_x", "mode_a", "stall", "estop", "held", "odom_frame",
@@ -57,6 +57,8 @@ class _Plan(NamedTuple):
         Rows of the robots.
     perfect : (k,) int64
         Rows of bodies whose odometry is the true pose.
+    origins : list of (int, Pose)
+        Rows whose odometry does not begin at zero, and where its origin is.
     drawn : list of (int, OdometryErrorMode)
         Rows whose errors of odometry are set when an episode begins.
     controls : (n,) int8
@@ -72,6 +74,7 @@ class _Plan(NamedTuple):
     starts: F8
     robots: slice | I8
     perfect: I8
+    origins: list[tuple[int, Pose]]
     drawn: list[tuple[int, OdometryErrorMode]]
     controls: I1
     first: str
@@ -168,6 +171,9 @@ class Episodes:
             state.odom_frame[...] = state.pose
             if len(plan.perfect):
                 state.odom[plan.perfect], state.odom_frame[plan.perfect] = state.pose[plan.perfect], 0.0
+            for row, origin in plan.origins:
+                state.odom[row] = relative(origin, Pose(*state.pose[row].tolist()))
+                state.odom_frame[row] = origin
         if engine.dynamics is not None:
             state.control[...] = plan.controls
             state.demand.fill(0)
@@ -250,6 +256,11 @@ def _plan_of(engine: Engine, starts: Mapping[str, Pose], robots: Iterable[str]) 
         starts=checked_poses([starts[spec.name] for spec in engine.specs] or np.zeros((0, 3)), len(engine.specs)),
         robots=slice(first, first + len(rows)) if rows == list(range(first, first + len(rows))) else np.array(rows),
         perfect=np.flatnonzero(state.err_mode == int(OdometryErrorMode.PERFECT)),
+        origins=[
+            (row, spec.odometry_origin)
+            for row, spec in enumerate(engine.specs)
+            if spec.odometry_origin is not None and modes[row] is not OdometryErrorMode.PERFECT
+        ],
         drawn=[
             (row, mode)
             for row, mode in enumerate(modes)
