@@ -348,6 +348,27 @@ def test_damaged_dxf(data: bytes) -> None:
         read_world(Source("a.dxf", data + b"\n0\nEOF\n"))
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (AttributeError("'NoneType' object has no attribute 'dxf'"), "it is damaged"), (KeyError("VPORT"), "it is damaged"),
+        (IndexError("list index out of range"), "it is damaged"), (AssertionError(), "it is damaged"),
+        (TypeError("name has to be a string, got <class 'NoneType'>"), "it is damaged"),
+        (ValueError("Invalid handle Z7."), "Invalid handle Z7."),
+    ],
+)  # fmt: skip
+def test_errors_speak_of_the_file_and_not_of_code(
+    error: Exception, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_data: bytes) -> None:
+        raise error
+
+    monkeypatch.setattr(dxf_format, "_document", fail)
+    with pytest.raises(MapError) as caught:
+        read_world(Source("a.dxf", dxf()))
+    assert str(caught.value) == f"a.dxf: not a DXF drawing that can be read: {reason}"
+
+
 # -- work is counted before it is done
 
 

@@ -194,6 +194,27 @@ def test_transparent_pixels_are_unknown_whatever_is_negated(
     assert len(load_scene(tmp_path / "lab.yaml").segments) == 8, "the outline, and that of the hole"
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("!!int ''", 'a value of the type int, found ""'), ("!!bool maybe", 'a value of the type bool, found "maybe"'),
+        ("!!timestamp x", 'the type timestamp, found "x"'), ("!!float abc", 'the type float, found "abc"'),
+        ("2020-99-99", 'the type timestamp, found "2020-99-99"'), ("!!int 0x", 'the type int, found "0x"'),
+    ],
+)  # fmt: skip
+def test_values_that_do_not_fit_their_tags(value: str, words: str) -> None:
+    with pytest.raises(MapError) as caught:
+        rosmap.parse(f"{GOOD}more: [1, {value}]\n", "lab.yaml")
+    assert words in str(caught.value)
+    assert caught.value.line == 7
+
+
+def test_the_name_of_an_image_may_be_in_an_older_code_page(tmp_path: Path) -> None:
+    path = write(tmp_path, np.zeros((2, 2), np.uint8))
+    path.write_bytes(b"# gr\xf6\xdfer\n" + GOOD.encode())
+    assert len(load_scene(path).segments) == 4
+
+
 @given(st.text())
 def test_no_text_crashes_the_reader(text: str) -> None:
     with contextlib.suppress(MapError):

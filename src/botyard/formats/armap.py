@@ -343,7 +343,8 @@ class _Reader:
                 x1, y1, x2, y2 = (float(a) for a in args[7:11])
                 from_to, extra = (x1, y1, x2, y2), args[11:]
         except ValueError as error:
-            self.warn(number, f"cairn skipped: expected a number ({shown(str(error), 100)})")
+            # Python's message ends with the text
+            self.warn(number, f"cairn skipped: expected a number, found {shown(str(error).rpartition(': ')[2], 100)}")
             return
         if not all(map(math.isfinite, (x, y, th, *(from_to or ())))):
             self.warn(number, "cairn skipped: expected finite numbers")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from botyard.errors import FormatError, MapError
-from botyard.formats.base import MAX_LISTED, Source
+from botyard.formats.base import MAX_LISTED, Source, reason_of
 from botyard.formats.budget import Meter
 from botyard.names import shown
 
@@ -135,8 +135,7 @@ def _readable(name: str, kind: type[FormatError]) -> Iterator[None]:
     except FormatError:
         raise
     except Exception as error:  # the library raises all kinds of exceptions for damaged bags
-        reason = shown(error, 200) if str(error) else type(error).__name__
-        raise kind(f"the bag cannot be read: {reason}", name) from None
+        raise kind(f"the bag cannot be read: {reason_of(error)}", name) from None
 
 
 def _is_first(path: Path) -> bool:

@@ -146,6 +146,12 @@ class Source:
         return path.resolve().is_relative_to(self.root) and path.is_file()
 
 
+def reason_of(error: Exception) -> str:
+    """The reason that a library gives for a damaged file. Python's own errors in it speak of its code, and not of the file."""
+    own = isinstance(error, AttributeError | TypeError | LookupError | AssertionError | UnicodeError | NameError)
+    return "it is damaged" if own or not str(error) else shown(error, 200)
+
+
 def read_bytes(path: str | Path, meter: Meter, error: type[FormatError] = MapError) -> bytes:
     """Contents of a local file. Only regular files are read: a device or a pipe may be endless.
 
@@ -214,4 +220,4 @@ class Format:
     extras: Mapping[str, str] = field(default_factory=dict)
 
 
-__all__ = ["DEFAULT_POINT_SIZE", "Format", "Options", "Source", "Warn", "read_bytes", "read_source"]
+__all__ = ["DEFAULT_POINT_SIZE", "Format", "Options", "Source", "Warn", "read_bytes", "read_source", "reason_of"]

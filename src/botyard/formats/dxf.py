@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from botyard.errors import FormatError, MapError
-from botyard.formats.base import MAX_LISTED, Options, Source
+from botyard.formats.base import MAX_LISTED, Options, Source, reason_of
 from botyard.formats.budget import Meter
 from botyard.formats.drawing import (
     DEFAULT_UNIT,
@@ -104,8 +104,7 @@ def read(source: Source, options: Options) -> World:
     except (
         Exception
     ) as error:  # the library raises all kinds of exceptions for damaged files, AssertionError among them
-        reason = shown(error, 200) if str(error) else type(error).__name__
-        raise MapError(f"not a DXF drawing that can be read: {reason}", source.name) from None
+        raise MapError(f"not a DXF drawing that can be read: {reason_of(error)}", source.name) from None
     if reader.left_out:
         kinds = ", ".join(f"{n} {shown(kind, 40)}" for kind, n in sorted(reader.left_out.items())[:MAX_LISTED])
         options.warn(f"{source.name}: left out, for no lines are made of them: {kinds}")

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from botyard.errors import FormatError, MapError
-from botyard.formats.base import Source
+from botyard.formats.base import Source, reason_of
 from botyard.formats.budget import Meter
-from botyard.names import shown
 
 FORMATS: Final = ("PNG", "PPM", "BMP", "DIB", "GIF", "JPEG", "TIFF", "WEBP")
 """Image formats that are decoded, whatever the file's name: others of the library run programs (EPS) or are useless as maps."""
@@ -86,8 +85,7 @@ def open_picture(source: Source, meter: Meter, what: str) -> Iterator[Image.Imag
     except FormatError:
         raise
     except Exception as error:  # the library raises all kinds of exceptions for damaged files
-        reason = shown(error, 200) if str(error) else type(error).__name__
-        raise MapError(f"{what} cannot be read: {reason}", source.name) from None
+        raise MapError(f"{what} cannot be read: {reason_of(error)}", source.name) from None
 
 
 def _open(data: bytes) -> Image.Image:

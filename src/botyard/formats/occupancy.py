@@ -24,13 +24,13 @@ from botyard.geometry import Pose, yaw_of_quaternion
 from botyard.model.scene import Scene
 from botyard.model.tracing import trace
 from botyard.model.world import World
-from botyard.names import shown
 
 OCCUPIED: Final = 65
 """Occupancy, %, from which a cell is a wall: the default of map servers (occupied_thresh 0.65)."""
 CHUNK_CHARS: Final = 1_000_000
 """Characters of a printed message that are parsed at a time."""
 _DATA = re.compile(r"^[ \t]*[\"']?data[\"']?[ \t]*:", re.MULTILINE)
+_CELL = re.compile(r"[+-]?[0-9]{1,4}")
 _JSON_DATA = re.compile(r"\"data\"\s*:\s*(?=\[)")
 
 
@@ -104,8 +104,9 @@ def _split(text: str, start: re.Match[str] | None, meter: Meter) -> tuple[str, N
 def _cells(values: Any, path: str) -> NDArray[np.int8]:
     try:
         cells = np.array(values, np.int16).reshape(-1)
-    except (ValueError, OverflowError, TypeError) as error:
-        raise MapError(f"data: expected whole numbers from −1 to 100: {shown(error, 100)}", path) from None
+    except (ValueError, OverflowError, TypeError):
+        found = next((v for v in values if not _CELL.fullmatch(str(v)[:10])), None)
+        raise MapError(f"data: expected whole numbers from −1 to 100, found {brief(found)}", path) from None
     if len(cells) and not (cells.min() >= -1 and cells.max() <= 100):
         raise MapError(f"data: expected −1 … 100, found {int(cells.min())} … {int(cells.max())}", path)
     return cells.astype(np.int8)

@@ -209,12 +209,8 @@ def read(source: Source, options: Options = Options()) -> World:
     MapError
         With file and line.
     """
-    try:
-        text = source.data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise MapError(f"not a text: {error}", source.name) from None
     meter = Meter(options.budget, source.name)
-    m = parse(text, source.name, meter)
+    m = parse(source.text, source.name, meter)
     image = source.beside(m.image, "the image")
     try:
         data = read_bytes(image, meter)

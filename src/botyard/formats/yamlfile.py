@@ -48,6 +48,20 @@ class _Loader(yaml.SafeLoader):
                 )
         return node
 
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        """The value of a node. The library raises Python's own errors for what does not fit its tag: `!!int ''`, `!!bool maybe`."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+            if not isinstance(node, yaml.ScalarNode):
+                raise
+            kind, line = node.tag.rpartition(":")[2], node.start_mark.line + 1
+            raise self._error(
+                f'not YAML: expected a value of the type {shown(kind, 40)}, found "{shown(node.value, 40)}"',
+                self._meter.path,
+                line,
+            ) from None
+
     def _number(self, node: yaml.ScalarNode) -> None:
         line = node.start_mark.line + 1
         if node.value.lower().lstrip("+-") in (".inf", ".nan"):
@@ -99,7 +113,7 @@ class YamlFile:
             raise error(
                 f"not YAML: {shown(problem.problem, 200)}", self._path, None if mark is None else mark.line + 1
             ) from None
-        except (yaml.YAMLError, RecursionError, ValueError, TypeError, OverflowError, AttributeError) as problem:
+        except (yaml.YAMLError, RecursionError, ValueError, TypeError, OverflowError, LookupError) as problem:
             raise error(f"not YAML: {shown(' '.join(str(problem).split()), 200)}", self._path) from None
 
     def _measure(self, root: Any) -> None:
