@@ -273,8 +273,10 @@ def test_the_readmes_service_works_as_written(tmp_path: Path) -> None:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/healthz", timeout=PATIENCE) as answer:
             assert json.load(answer)["robots"] == 2
-        assert "pkill -9 -f -- --supervisor" in section
-        subprocess.run(["pkill", "-9", "-f", "--", f"--supervisor {pid}"], check=True)
+        assert "`botyard ready: …, process N`" in section and "`kill -9 N`" in section
+        simulating = int(re.search(r"^botyard ready: .*, process (\d+)$", done.stdout, re.MULTILINE)[1])  # type: ignore[index]
+        assert simulating != pid
+        os.kill(simulating, signal.SIGKILL)
         end = time.monotonic() + PATIENCE
         while "started again after a crash" not in (tmp_path / "lab.log").read_text():
             assert time.monotonic() < end
@@ -287,6 +289,8 @@ def test_the_readmes_service_works_as_written(tmp_path: Path) -> None:
             except PeerError:
                 assert time.monotonic() < end
                 time.sleep(0.1)
+        first, second = re.findall(r"botyard [\d.]+ .*, process (\d+), map", (tmp_path / "lab.log").read_text())
+        assert int(first) == simulating and int(second) not in (simulating, pid)
     finally:
         os.kill(pid, signal.SIGTERM)
     while Path(f"/proc/{pid}").exists() if Path("/proc").exists() else False:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import os
 import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -204,7 +205,10 @@ def about(yard: Yard) -> str:
     sim = yard.hub.sim
     robots = ", ".join(f"{name} ({robot.spec.name})" for name, robot in sim.robots.items() if robot.spec.drive)
     system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    return f"botyard {__version__} ({system}), map {sim.scene.source or 'none'}, robots: {robots or 'none'}, seed {sim.seed}"
+    return (
+        f"botyard {__version__} ({system}), process {os.getpid()}, map {sim.scene.source or 'none'}, "
+        f"robots: {robots or 'none'}, seed {sim.seed}"
+    )
 
 
 __all__ = ["about", "add_robots", "assemble", "open_interfaces"]

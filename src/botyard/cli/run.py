@@ -486,6 +486,7 @@ def _ready(yard: Yard, as_json: bool, page: str | None) -> str:
         source = sim.scene.source or None
         about = {
             "ready": True,
+            "process": os.getpid(),
             "seed": sim.seed,
             "step": sim.dt,
             "map": source,
@@ -497,4 +498,5 @@ def _ready(yard: Yard, as_json: bool, page: str | None) -> str:
     listed = [f"{r['name']} ({r['model']}) on {r['host']}:{r['port']}" for r in robots]
     listed += [f"a {f['model']} for every client of {f['host']}:{f['port']}" for f in made]
     shown = f"\npage: {page}" if page else ""
-    return f"botyard ready: {', '.join(listed) or 'no robots'}; seed {sim.seed}, steps of {1000.0 * sim.dt:g} ms{shown}"
+    pace = f"seed {sim.seed}, steps of {1000.0 * sim.dt:g} ms"
+    return f"botyard ready: {', '.join(listed) or 'no robots'}; {pace}, process {os.getpid()}{shown}"
