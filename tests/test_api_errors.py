@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import re
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "step(half)": (lambda s, r: s.step(0.5), "n: expected a whole number of at least 0, found 0.5"),
     "model": (lambda s, r: s.add_robot(3), "model: expected a name, a file or a RobotSpec, found 3"),
     "model word": (lambda s, r: s.add_robot("p3dxx"), 'did you mean "p3dx"'),
+    "laser word": (lambda s, r: s.add_robot("p3dx", lasers=["lms999"]), r'no laser model "lms999".*\(lasers: lms100, lms200, .*, urg\)'),
     "name": (lambda s, r: s.add_robot("p3dx", name=["a"]), "a robot has a name of 1 to 64 printable characters; found list"),
     "name bytes": (lambda s, r: s.add_robot("p3dx", name="a\nb"), r'found "a\\nb"'),
     "name taken": (lambda s, r: s.add_robot("p3dx", name="bob"), '"bob" is there already'),
@@ -235,6 +238,82 @@ def test_frames_of_poses_are_told_where_they_are_printed(sim: botyard.Simulation
     assert repr(robot.truth).startswith("WorldPose(x=") and repr(robot.odom).startswith("OdomPose(x=")
     assert repr(robot.odom_in_world).startswith("WorldPose(")
     assert robot.truth == (0, 0, 0) == botyard.Pose()
+
+
+@pytest.mark.parametrize(
+    ("get", "hint"),
+    [
+        (lambda s, r: r.pose, "truth is its pose in the map's frame, odom its pose by odometry"),
+        (lambda s, r: r.x, "truth is its pose"),
+        (lambda s, r: r.scan, "laser.read()"),
+        (lambda s, r: s.robot, 'robots["name"]'),
+        (lambda s, r: s.fleet.pose, "poses has the true poses"),
+    ],
+)
+def test_what_does_not_exist_but_users_expect_says_where_it_is(sim: botyard.Simulation, get: Call, hint: str) -> None:
+    with pytest.raises(AttributeError) as error:
+        get(sim, sim.robots["bob"])
+    assert hint in str(error.value)
+    for thing in (sim, sim.robots["bob"], sim.fleet):
+        with pytest.raises(AttributeError, match=r"has no attribute 'nothing'$"):
+            thing.nothing  # noqa: B018
+        assert not hasattr(thing, "_nothing")
+
+
+def test_an_attribute_error_within_a_property_is_not_taken_for_a_missing_attribute() -> None:
+    class Broken(botyard.Simulation):
+        @property
+        def height(self) -> float:
+            return self.robots.no_such_thing  # type: ignore[attr-defined,no-any-return]
+
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        Broken().height  # noqa: B018
+
+
+def test_what_is_printed_is_a_line_that_says_what_it_is(sim: botyard.Simulation) -> None:
+    robot = sim.robots["bob"]
+    office = botyard.Simulation.load("office", seed=4)
+    office.add_robots("p3dx", [(5.0 + k, 9, 0) for k in range(7)])
+    office.step(3)
+    assert repr(office) == "<Simulation: office, 7 robots, time 0.3 s, seed 4>"
+    assert repr(botyard.Simulation()) == "<Simulation: nomap, 0 robots, time 0 s, seed 1>"
+    assert repr(office.fleet) == "<Fleet of 7 robots: p3dx, p3dx_002, p3dx_003, p3dx_004, p3dx_005, …>"
+    assert (repr(sim.fleet), repr(botyard.Simulation().fleet)) == ("<Fleet of 1 robot: bob>", "<Fleet of 0 robots>")
+    laser = office.add_robot("p3dx", "ann", pose=(5, 12, -1e-5), lasers=["lms200", "urg"]).lasers
+    assert repr(laser[0]) == "<Laser of ann: sicklms200, 181 rays from -90.0° to 90.0°, up to 32.767 m>"
+    assert (
+        repr(laser[1]).startswith("<Laser 2 of ann: ")
+        and repr(robot.sonar) == "<Sonar of bob: 16 transducers, up to 5 m>"
+    )
+    assert (repr(robot.command), repr(robot.devices["gps"])) == ("<Commands to bob>", "<DeviceReader of bob: gps>")
+    scan = laser[0].read()
+    k = int(scan.ranges.argmin())
+    nearest = f"nearest {scan.ranges[k]:.3f} m at {math.degrees(scan.angles[k]):.1f}°"
+    assert repr(scan) == str(scan) == f"<LaserScan at 0.3 s: 181 ranges from -90.0° to 90.0°, {nearest}>"
+    laser[0].configure(-1e-9, 0.1, 0)
+    assert repr(laser[0].read()) == "<LaserScan at 0.3 s: 0 ranges from 0.0° to 0.0°>"
+    assert repr(office.robots["ann"]) == "<Robot ann: p3dx at x=5.000 m, y=12.000 m, th=0.0°>"
+    for thing in (office.snapshot, office.scene, robot.sonar.read()):
+        assert repr(thing).startswith(f"<{type(thing).__name__} ") and len(repr(thing)) < 100
+
+
+def test_no_angle_is_minus_zero(sim: botyard.Simulation) -> None:
+    """In all that prints angles or signed distances; a source file that formats degrees says so (the option z, PEP 682)."""
+    robot = sim.robots["bob"]
+    sim.put("bob", (-1e-9, -1e-9, -1e-9))
+    robot.command(v=-1e-9, w=-1e-9)
+    sim.step()
+    assert not re.search(r"-0\.?0*(?![.\d])", "\n".join([repr(robot), *robot.describe(), sim._repr_html_()]))
+    signed = re.compile(r"\{[^{}]*(?:degrees\(|_deg\b|deg_s\b)[^{}]*:(?!z)[^{}]*[fg]\}")
+    never_below_zero = ("limits", "top.a", "fov")
+    package = Path(botyard.__file__).parent
+    found = [
+        f"{file.relative_to(package)}: {text}"
+        for file in package.rglob("*.py")
+        for text in signed.findall(file.read_text("utf-8"))
+        if not any(word in text for word in never_below_zero)
+    ]
+    assert found == []
 
 
 def test_help_begins_with_what_a_user_needs() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 
 class Handle:
-    """A handle of a part of a simulation: read-only attributes name their setter in the error, and copying is refused.
+    """A handle of a part of a simulation: errors say what to use instead of an attribute, and copying is refused.
 
     A copy of a robot would lack its world. Whole simulations can be copied, pickled and saved (`Simulation.clone`,
     `Simulation.save_state`).
@@ -15,6 +15,8 @@ class Handle:
 
     _instead: ClassVar[Mapping[str, str]] = {}
     """Read-only attributes, and the method that changes each one."""
+    _elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Names of attributes that users expect and that do not exist, and where the value is."""
     _copying: ClassVar[str] = "copy, pickle or clone its simulation (Simulation.clone, Simulation.save_state)"
     """What copies it."""
 
@@ -25,6 +27,15 @@ class Handle:
         if isinstance(kept, property) and kept.fset is None:  # Python's own words are "has no setter"
             raise AttributeError(f"{type(self).__name__}.{name} cannot be assigned: it only shows what is so")
         super().__setattr__(name, value)
+
+    if not TYPE_CHECKING:  # else type checkers would take every name for an attribute
+
+        def __getattr__(self, name: str) -> object:
+            """Raise AttributeError, and say where the value is. Called when there is no such attribute, or its property has raised one."""
+            if isinstance(getattr(type(self), name, None), property):
+                return object.__getattribute__(self, name)  # raises the property's own error
+            hint = f": {self._elsewhere[name]}" if name in self._elsewhere else ""
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{hint}", name=name, obj=self)
 
     def __delattr__(self, name: str) -> None:
         if name in self._instead:

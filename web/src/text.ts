@@ -29,3 +29,21 @@ export function shown(text: string, limit = MAX_NAME): string {
 export function count(n: number, what: string): string {
   return `${n} ${what}${n === 1 ? "" : "s"}`;
 }
+
+/** A number with so many decimals; what rounds to zero has no sign. */
+export function fixed(value: number, decimals: number): string {
+  const text = value.toFixed(decimals);
+  return Number(text) === 0 ? (0).toFixed(decimals) : text;
+}
+
+/** Radians in degrees, as people read headings. */
+export function degrees(rad: number): string {
+  return `${fixed((rad * 180) / Math.PI, 1)}°`;
+}
+
+/** Seconds as hours, minutes and seconds. */
+export function clock(seconds: number): string {
+  const tenths = Math.floor(seconds * 10 + 1e-6);
+  const two = (n: number) => String(n).padStart(2, "0");
+  return `${Math.floor(tenths / 36000)}:${two(Math.floor(tenths / 600) % 60)}:${((tenths % 600) / 10).toFixed(1).padStart(4, "0")}`;
+}

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { bundle, bundleName } from "../src/net/bundle";
 import { tokenIn } from "../src/stores/kept";
-import { count, escaped, MAX_NAME, shown } from "../src/text";
+import { clock, count, degrees, escaped, fixed, MAX_NAME, shown } from "../src/text";
 
 describe("foreign text", () => {
   it.each([
@@ -75,5 +75,18 @@ describe("files that belong together", () => {
     await expect(bundle([new File(["1"], "a"), new File(["2"], "a")])).rejects.toThrow("two files are called a");
     const folder = { name: "maps", arrayBuffer: () => Promise.reject(new Error("NotReadableError")) } as unknown as File;
     await expect(bundle([folder])).rejects.toThrow("a folder is sent as a .zip");
+  });
+});
+
+describe("numbers", () => {
+  it("that round to zero have no sign", () => {
+    expect([fixed(-0.004, 2), fixed(-0, 3), fixed(-0.006, 2), fixed(1.25, 1)]).toEqual(["0.00", "0.000", "-0.01", "1.3"]);
+    expect([degrees(-1e-4), degrees(-0), degrees(-Math.PI / 2), degrees(-0.0009)]).toEqual(["0.0°", "0.0°", "-90.0°", "-0.1°"]);
+  });
+
+  it("of a clock carry", () => {
+    expect([clock(0), clock(59.94), clock(59.99), clock(60), clock(3599.96), clock(36_000.1)]).toEqual(
+      ["0:00:00.0", "0:00:59.9", "0:00:59.9", "0:01:00.0", "0:59:59.9", "10:00:00.1"],
+    );
   });
 });

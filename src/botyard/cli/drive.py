@@ -66,10 +66,10 @@ def _limited(value: int, limit: int) -> int:
 def panel(robot: PioneerClient, pilot: Pilot) -> RenderableType:
     """What the terminal shows."""
     table = Table.grid(padding=(0, 2))
-    table.add_row("pose", f"x {robot.x_mm / 1000:8.3f} m   y {robot.y_mm / 1000:8.3f} m   th {robot.th_deg:7.1f}°")
+    table.add_row("pose", f"x {robot.x_mm / 1000:z8.3f} m   y {robot.y_mm / 1000:z8.3f} m   th {robot.th_deg:z7.1f}°")
     table.add_row(
         "speed",
-        f"{robot.vel_mm_s:5.0f} mm/s   {robot.rot_vel_deg_s:6.1f} °/s   wanted {pilot.speed} mm/s, {pilot.turn} °/s",
+        f"{robot.vel_mm_s:z5.0f} mm/s   {robot.rot_vel_deg_s:z6.1f} °/s   wanted {pilot.speed} mm/s, {pilot.turn} °/s",
     )
     state = Text(
         "motors on" if robot.motors_on else "motors OFF (press e)", style="" if robot.motors_on else "bold yellow"

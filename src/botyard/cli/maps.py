@@ -76,7 +76,7 @@ def _row(scene: Scene) -> tuple[str, ...]:
         str(len(scene.points)),
         str(len(scene.boxes)),
         ", ".join(shown(p.name or p.kind) for p in scene.places) or "–",
-        f"{geo.latitude:.5f}° {geo.longitude:.5f}°" if geo else "–",
+        f"{geo.latitude:z.5f}° {geo.longitude:z.5f}°" if geo else "–",
     )
 
 

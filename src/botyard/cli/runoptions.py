@@ -221,7 +221,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, RobotChoice):
         return value.model if value.name is None else f"{value.model}:{value.name}"
     if isinstance(value, Pose):
-        return ",".join(f"{v:g}" for v in (mm(value.x), mm(value.y), deg(value.th)))
+        return ",".join(f"{v:zg}" for v in (mm(value.x), mm(value.y), deg(value.th)))
     return value
 
 

@@ -300,6 +300,9 @@ class DeviceReader(Handle, Generic[R]):
         self._is_there = True
         self._logged: set[str] = set()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._view.body}: {self.name}>"
+
     def read(self) -> R:
         """The reading in the present state.
 

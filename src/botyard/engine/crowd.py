@@ -77,7 +77,7 @@ class Crowd:
         others = sum(n != name and distance(self._places[n], (x, y)) < PLACE_RADIUS for n in near)
         if others >= MAX_PER_PLACE:
             raise CommandError(
-                f"{shown(name)} cannot be put at x={x:g} m, y={y:g} m: {others} others stand on that place already"
+                f"{shown(name)} cannot be put at x={x:zg} m, y={y:zg} m: {others} others stand on that place already"
             )
 
     def forget(self) -> None:

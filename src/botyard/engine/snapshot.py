@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from botyard.engine.layout import State
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Snapshot:
     """State of all bodies after a step.
 
@@ -31,6 +31,9 @@ class Snapshot:
     time_us: int
     rows: Mapping[str, int]
     state: State
+
+    def __repr__(self) -> str:
+        return f"<Snapshot at {self.time:g} s, tick {self.tick}: {len(self.rows)} bodies>"
 
     @property
     def time(self) -> float:

@@ -455,7 +455,7 @@ def _laser_lines(number: int, laser: LaserSpec) -> list[str]:
         "LaserAutoConnect true",
         f"LaserX {_integer(laser.pose.x)}",
         f"LaserY {_integer(laser.pose.y)}",
-        f"LaserTh {deg(laser.pose.th):g}",
+        f"LaserTh {deg(laser.pose.th):zg}",
         f"LaserFlipped {_flag(laser.flipped)}",
         f"LaserType {by_type.get(laser.type_name, 'lms2xx')}",
         f"LaserMaxRange {_integer(laser.range_max)}",

@@ -139,7 +139,9 @@ def load_laser(type_: str, *, pose: Pose = Pose(), flipped: bool = False) -> Las
     texts = _sensor_texts()
     arguments.instance(type_, "type_", str, '"botyard models" lists the lasers')
     if type_ not in texts:
-        raise ModelError(f'no laser model "{type_}"{did_you_mean(type_, texts)}')
+        raise ModelError(
+            f'no laser model "{shown(type_)}"{did_you_mean(type_, texts)} (lasers: {", ".join(sorted(texts))})'
+        )
     file = checked(_parse_toml(texts[type_], f"sensors/{type_}.toml"), LaserFile, strict=False)
     return laser_of(file, pose=pose, flipped=flipped)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from botyard.geometry import Pose
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LaserScan:
     """One scan; field names and meanings are those of ``sensor_msgs/LaserScan`` (REP-103: counter-clockwise).
 
@@ -45,13 +46,23 @@ class LaserScan:
     ranges: NDArray[np.float64]
     intensities: NDArray[np.int16]
 
+    def __repr__(self) -> str:
+        n = len(self.ranges)
+        low, high = math.degrees(self.angle_min), math.degrees(self.angle_max)
+        nearest = ""
+        if n:
+            k = int(self.ranges.argmin())
+            at = math.degrees(self.angle_min + k * self.angle_increment)
+            nearest = f", nearest {self.ranges[k]:.3f} m at {at:z.1f}°"
+        return f"<LaserScan at {self.stamp:g} s: {n} ranges from {low:z.1f}° to {high:z.1f}°{nearest}>"
+
     @property
     def angles(self) -> NDArray[np.float64]:
         """Bearing of each reading, rad."""
         return self.angle_min + self.angle_increment * np.arange(len(self.ranges), dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SonarReadings:
     """A reading of a sonar ring.
 
@@ -69,6 +80,10 @@ class SonarReadings:
     range_min: float
     range_max: float
     ranges: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        nearest = f", nearest {self.ranges.min():.3f} m" if len(self.ranges) else ""
+        return f"<SonarReadings at {self.stamp:g} s: {len(self.ranges)} ranges{nearest}>"
 
 
 class ChargeState(IntEnum):

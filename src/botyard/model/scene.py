@@ -105,7 +105,7 @@ def _empty(columns: int) -> Float2D:
     return np.zeros((0, columns))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Scene:
     """The static description of a world: everything but robots.
 
@@ -167,6 +167,10 @@ class Scene:
                 raise ModelError(
                     f"special walls: expected rows of the {len(self.segments)} segments, found {wall.first} … {wall.last}"
                 )
+
+    def __repr__(self) -> str:
+        counts = (len(self.segments), "walls"), (len(self.points), "points"), (len(self.boxes), "boxes")
+        return f"<Scene {self.name!r}: {', '.join(f'{n} {what}' for n, what in counts if n) or 'empty'}>"
 
     @classmethod
     def from_array(

@@ -18,6 +18,9 @@ class Commands(Handle):
         self._robot = robot
         self._source = source
 
+    def __repr__(self) -> str:
+        return f"<Commands to {self._robot.name}>"
+
     def submit(self, command: cmd.Command) -> None:
         """Queue any command of `botyard.engine.commands`."""
         self._robot._sim.submit(self._robot.name, command, self._source)

@@ -46,7 +46,7 @@ def doubtful_places(
     ):
         for name in sorted(doubtful)[:MAX_WARNED_ROBOTS]:
             x, y, _ = engine.state.pose[engine.rows[name]].tolist()
-            yield f"robot {name} at x={x:g} m, y={y:g} m {what}"
+            yield f"robot {name} at x={x:zg} m, y={y:zg} m {what}"
         if len(doubtful) > MAX_WARNED_ROBOTS:
             yield f"{len(doubtful) - MAX_WARNED_ROBOTS} more robots: each {what}"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +21,8 @@ from botyard.sim.core import Core
 
 MAX_NEIGHBOURS = 10_000
 """Neighbours of each robot that can be asked for: places for so many are returned, also where there are fewer robots."""
+MAX_NAMES: Final = 5
+"""Robots that `repr` names."""
 NEIGHBOUR_ROWS = 256
 """Robots whose distances to all others are in memory at once."""
 
@@ -36,8 +40,18 @@ class Fleet(Handle):
         self._gathers: dict[tuple[str, int], tuple[int, I8, I8, NDArray[np.bool_] | None]] = {}
         """Cached gather indices of each kind of sensor: layout, numbers of sensors, indices of readings, mask of missing ones."""
 
+    _elsewhere: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("pose", "truth"), "poses has the true poses, odometry those by odometry"),
+        "odom": "odometry has the poses by odometry",
+        "velocity": "velocities has them",
+    }
+
     def __len__(self) -> int:
         return len(self._sim._robots)
+
+    def __repr__(self) -> str:
+        names = [*islice(self._sim._robots, MAX_NAMES)] + ["…"] * (len(self) > MAX_NAMES)
+        return f"<Fleet of {len(self)} robot{'' if len(self) == 1 else 's'}{': ' * bool(names)}{', '.join(names)}>"
 
     @property
     def robot_rows(self) -> I8:

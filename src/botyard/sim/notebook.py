@@ -28,7 +28,7 @@ def _row(tag: str, cells: Iterable[object]) -> str:
 
 
 def _text(value: object) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return f"{value:z.3f}" if isinstance(value, float) else str(value)
 
 
 __all__ = ["MAX_ROWS", "page"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -53,6 +54,15 @@ class Laser(Handle):
         self._tuned: dict[str, float] = {}
         self._configure(laser_bundle(self.spec, robot._sim.sensor_noise))
         _delay(robot, self._key, self.spec)
+
+    def __repr__(self) -> str:
+        b = self._bundle
+        low, high = math.degrees(b.angle0), math.degrees(b.angle0 + b.step * max(b.count - 1, 0))
+        which = f" {self.index + 1}" if self.index else ""
+        return (
+            f"<Laser{which} of {self._robot.name}: {self.spec.type_name}, {b.count} rays from {low:z.1f}° to {high:z.1f}°, "
+            f"up to {b.r_max:g} m>"
+        )
 
     def _configure(self, bundle: Bundle) -> None:
         self._bundle = bundle = replace(bundle, **self._tuned)  # type: ignore[arg-type]  # fields that are floats
@@ -139,6 +149,11 @@ class Sonar(Handle):
         self._key = (robot.name, "sonar", 0)
         self._tune({})
         _delay(robot, self._key, self.spec)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Sonar of {self._robot.name}: {len(self.spec.transducers)} transducers, up to {self.spec.range_max:g} m>"
+        )
 
     def _tune(self, fields: Mapping[str, Sequence[float]]) -> None:
         """Set fields of its beams instead of those of the model, a number for each transducer, and none others."""

@@ -60,6 +60,15 @@ class BaseRobot(Member):
         "lasers": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
         "simulation": "add a robot to the other simulation",
     }
+    _elsewhere: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("pose", "position", "x", "y", "th", "theta", "heading"),
+            "truth is its pose in the map's frame, odom its pose by odometry, in the frame that starts where the robot started",
+        ),
+        "odometry": "odom is its pose by odometry",
+        **dict.fromkeys(("speed", "v", "w"), "velocity has vx, vy and w"),
+        **dict.fromkeys(("scan", "ranges", "lidar"), "laser.read() is the scan of its first laser"),
+    }
     command: Commands
     """Commands to it."""
     lasers: tuple[Laser, ...]
@@ -123,7 +132,7 @@ class BaseRobot(Member):
         def __getattr__(self, name: str) -> object:
             """A device by its name, or None: ``robot.fiducial_finder`` is ``robot.devices.get("fiducial_finder")``."""
             if name.startswith("_") or not is_device(name):
-                raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+                super().__getattr__(name)
             return self.devices.get(name)
 
     def _leave(self) -> None:
@@ -153,7 +162,7 @@ class BaseRobot(Member):
         if self._is_removed:
             return f"<Robot {self.name}: {self.spec.name}, removed>"
         x, y, th = self.truth
-        return f"<Robot {self.name}: {self.spec.name} at x={x:.3f} m, y={y:.3f} m, th={math.degrees(th):.1f}°>"
+        return f"<Robot {self.name}: {self.spec.name} at x={x:z.3f} m, y={y:z.3f} m, th={math.degrees(th):z.1f}°>"
 
     @property
     def laser(self) -> Laser:
@@ -328,9 +337,9 @@ class BaseRobot(Member):
         ]
         lines = [
             f"model {self.spec.name}, time {self._sim.time:.3f} s, clients: {', '.join(self.clients) or 'none'}",
-            f"true pose x={x:.3f} m y={y:.3f} m th={math.degrees(th):.2f}°",
-            f"odometry x={ox:.3f} m y={oy:.3f} m th={math.degrees(oth):.2f}°",
-            f"velocity {v.vx:.3f} m/s, {v.vy:.3f} m/s left, {math.degrees(v.w):.2f}°/s; on: {', '.join(flags) or 'nothing'}",
+            f"true pose x={x:z.3f} m y={y:z.3f} m th={math.degrees(th):z.2f}°",
+            f"odometry x={ox:z.3f} m y={oy:z.3f} m th={math.degrees(oth):z.2f}°",
+            f"velocity {v.vx:z.3f} m/s, {v.vy:z.3f} m/s left, {math.degrees(v.w):z.2f}°/s; on: {', '.join(flags) or 'nothing'}",
             f"limits {st.limits.x:g} m/s, {math.degrees(st.limits.a):.0f}°/s; accel {st.accel.x:g}, decel {st.decel.x:g} m/s²",
             f"battery {self.electrics.volts:.2f} V, {self.electrics.charge:.0f} %, {self.electrics.battery.charge_state.name.lower()}",
         ]

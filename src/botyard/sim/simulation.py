@@ -178,6 +178,10 @@ class Simulation(Restorable[Robot]):
         A parameter is out of its range or of another type.
     """
 
+    _elsewhere: ClassVar[Mapping[str, str]] = {
+        "robot": 'robots["name"] is a robot',
+        "map": "scene is the map",
+    }
     _instead: ClassVar[Mapping[str, str]] = {
         "scene": "call replace_scene(scene) to put another map under the robots",
         "robots": "call add_robot or remove_robot",
@@ -650,6 +654,10 @@ class Simulation(Restorable[Robot]):
             "goals": goals,
         }  # fmt: skip
         return render(self, None if path is None else arguments.path(path, "path"), options, overwrite)
+
+    def __repr__(self) -> str:
+        place, n = self.scene.name or "no map", len(self._robots)
+        return f"<Simulation: {place}, {n} robot{'' if n == 1 else 's'}, time {self.time:g} s, seed {self.seed}>"
 
     def _repr_html_(self) -> str:
         """What notebooks show: the picture, and a table of the robots."""

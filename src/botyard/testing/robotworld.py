@@ -401,7 +401,7 @@ class RobotWorld:
             truth, (x, y, th) = self.truth.robots.get(name, Truth()), robot.truth
             stalled = f", stopped for {truth.stall_time:.2f} s" if truth.stall_time else ""
             lines.append(
-                f"{name}: ({x:.3f}, {y:.3f}) m, {math.degrees(th):.1f}°; it went {truth.distance:.2f} m{stalled}"
+                f"{name}: ({x:z.3f}, {y:z.3f}) m, {math.degrees(th):z.1f}°; it went {truth.distance:.2f} m{stalled}"
             )
         lines += [str(contact) for contact in self.truth.contacts[-10:]]
         for program in self.programs:

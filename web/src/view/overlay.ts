@@ -2,7 +2,7 @@
 
 import { Bit } from "../generated/messages";
 import { niceStep, type Camera } from "./camera";
-import { shown } from "../text";
+import { degrees, fixed, shown } from "../text";
 import { css } from "./palette";
 import { MAX_LABELS, type World } from "./world";
 
@@ -11,9 +11,6 @@ const MAX_LABEL = 80;
 
 type Ctx = CanvasRenderingContext2D;
 const FONT = "12px system-ui, sans-serif";
-
-/** Degrees, as people read headings. */
-export const degrees = (rad: number): string => `${((rad * 180) / Math.PI).toFixed(1)}°`;
 
 export function drawOverlay(ctx: Ctx, world: World, camera: Camera, ratio: number, clear: boolean): void {
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -267,7 +264,7 @@ function drawLabels(ctx: Ctx, world: World, camera: Camera): void {
     }
     if ((world.layers.pose && row < robots) || row === world.hovered) {
       const [ox, oy] = world.schema.origin;
-      text(ctx, world, `${(x + ox).toFixed(2)}, ${(y + oy).toFixed(2)} m, ${degrees(th)}`, left, top + 15, world.palette.label);
+      text(ctx, world, `${fixed(x + ox, 2)}, ${fixed(y + oy, 2)} m, ${degrees(th)}`, left, top + 15, world.palette.label);
     }
   }
 }

@@ -31,8 +31,8 @@ def _text(column: Field, value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         if column.unit == "rad":
-            return f"{math.degrees(value):.1f}°"
-        return f"{value:.3f} {column.unit}".rstrip()
+            return f"{math.degrees(value):z.1f}°"
+        return f"{value:z.3f} {column.unit}".rstrip()
     return shown(f"{value} {column.unit}".rstrip(), MAX_TEXT)
 
 
