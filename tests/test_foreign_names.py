@@ -406,6 +406,7 @@ EXCEPTIONS = {
     "protocols/pioneer/conversation.py",  # the session's lines too
     "protocols/pioneer/session.py",  # its own lines, which `Connection` logs as arguments
     "control/fence.py",
+    "servers/http.py",  # uvicorn's formats
     "servers/throttledlog.py",  # hands formats of its callers on, which are looked at themselves
 }
 

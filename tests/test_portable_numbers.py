@@ -42,6 +42,8 @@ MODULES = {"cmath", "scipy"}
 
 REASONS = {
     "studies/points.py: scipy.stats": "Sobol points: whole numbers and exclusive or, divided by a power of two",
+    "formats/svg.py: @": "the product of two maps of a drawing, six Python floats (`svgpaths.Matrix`)",
+    "formats/svgpaths.py: @": "the same",
     "interfaces/page/desk.py: math.dist": "a number that the page shows",
 }
 """What is used all the same: what reaches no state, reading or journal."""

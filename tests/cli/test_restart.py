@@ -234,10 +234,17 @@ def test_it_is_not_tried_for_ever(
 
 
 @pytest.mark.parametrize(
-    ("status", "leaves"), [(236, False), (-signal.SIGKILL, False), (-signal.SIGTERM, True), (253, True), (0, True)]
+    ("status", "leaves", "ends_with"),
+    [
+        (236, False, 236),
+        (-signal.SIGKILL, False, 236),
+        (-signal.SIGTERM, True, 128 + signal.SIGTERM),
+        (253, True, 253),
+        (0, True, 0),
+    ],
 )
 def test_what_is_no_crash_of_a_running_simulator(
-    status: int, leaves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    status: int, leaves: bool, ends_with: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who dies before there was a state had not begun; an end by a signal to end, or with an error, is an end."""
     state, runs = tmp_path / "state", []
@@ -249,7 +256,7 @@ def test_what_is_no_crash_of_a_running_simulator(
         return int(status)
 
     monkeypatch.setattr(supervisor._Worker, "run", ends)
-    assert supervisor.supervise([], None, str(state), tmp_path) == (status if status >= 0 else 128 - status)
+    assert supervisor.supervise([], None, str(state), tmp_path) == ends_with
     assert len(runs) == 1
 
 

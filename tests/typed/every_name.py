@@ -32,6 +32,7 @@ def models_and_maps() -> None:
     limits = botyard.MotionLimits(max_speed=botyard.Axes(1.0, 0.0, 2.0))
     assert_type(limits.max_speed, botyard.Axes)
     assert_type(robot.commands, botyard.CommandSpec)
+    assert_type(botyard.OdometryDrift(turn_by_turn=1e-4).as_tuple(), tuple[float, float, float, float])
     sonar: botyard.SonarSpec | None = robot.sonar
     commands: type[object] = botyard.CommandSpec
     print(commands)
@@ -59,6 +60,7 @@ def errors() -> list[type[Exception]]:
     kinds: list[type[botyard.BotyardError]] = [
         botyard.ArgumentError, botyard.BudgetError, botyard.CommandError, botyard.FormatError, botyard.MapError, botyard.ModelError,
         botyard.StateError, botyard.UnknownNameError, botyard.WorldError,
+        botyard.WorldFaultError,
     ]  # fmt: skip
     return [*kinds, botyard.DoubtWarning]
 

@@ -124,11 +124,12 @@ def _crossings(start: F8, end: F8, edges: F8) -> F8:
     """Shares of the distance from `start` to `end` where edges are crossed or, if they are parallel, start and end."""
     d, e, to = end - start, edges[:, 2:] - edges[:, :2], edges[:, :2] - start
     turn = d[0] * e[:, 1] - d[1] * e[:, 0]
-    length = float(d @ d)
+    length = float(d[0] * d[0] + d[1] * d[1])
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (to[:, 0] * e[:, 1] - to[:, 1] * e[:, 0]) / turn
         along = (to[:, 0] * d[1] - to[:, 1] * d[0]) / turn
-        ends = np.concatenate([to @ d, (edges[:, 2:] - start) @ d]) / length
+        far = edges[:, 2:] - start
+        ends = np.concatenate([to[:, 0] * d[0] + to[:, 1] * d[1], far[:, 0] * d[0] + far[:, 1] * d[1]]) / length
     crossed = share[(along >= -_ON_BORDER) & (along <= 1.0 + _ON_BORDER)]
     parallel = np.tile(np.abs(turn) <= _ON_BORDER * np.sqrt(length * (e * e).sum(axis=1)), 2)
     found = np.concatenate([crossed, ends[parallel]])

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from botyard.elementary import hypot
 from botyard.errors import FormatError, MapError
 from botyard.formats.base import MAX_LISTED, Options, Source, reason_of
 from botyard.formats.budget import Meter
@@ -352,7 +353,7 @@ class _Reader:
         radius = 0.0
         for (x0, y0, bulge), (x1, y1, _) in itertools.pairwise([*corners, *corners[:1]]):
             if bulge:
-                radius = max(radius, math.hypot(x1 - x0, y1 - y0) * (1.0 + bulge * bulge) / (4.0 * abs(bulge)))
+                radius = max(radius, hypot(x1 - x0, y1 - y0) * (1.0 + bulge * bulge) / (4.0 * abs(bulge)))
         if not math.isfinite(radius):
             return
         segments = chords(radius * self._size * math.tau, math.tau)

@@ -65,7 +65,7 @@ class _QuietLog(ThrottledLogAdapter):
         if isinstance(sys.exc_info()[1], UnicodeDecodeError):
             super().log(logging.WARNING, "a client is disconnected: %s", msg)
         elif level >= self.level:
-            super().log(level, msg, *args, **kwargs)
+            super().log(level, msg, *args, **kwargs)  # uvicorn's own format
 
 
 class _Valve:
