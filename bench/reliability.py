@@ -2,7 +2,7 @@
 
 Each part starts the simulator as a user does and observes it from outside: gaps between reports, memory, threads, sockets and files by
 /proc, its log. ``python -m bench reliability`` runs short forms, ``python -m bench.reliability PART [AMOUNT]`` one of them in full:
-hostile (packets), viewer (seconds of each attack), soak (minutes), day (hours of simulated time), maps (points of the map),
+hostile (packets), viewer, ros, peers (seconds of each attack), soak (minutes), day (hours of simulated time), maps (points of the map),
 uploads (rounds), pictures (seconds of each), faults.
 """
 
@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import badmaps, hostilepage, hostileros
+from bench import badmaps, hostilepage, hostilepeers, hostileros
 from bench.common import reference_loop
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
@@ -64,9 +64,10 @@ class Simulator:
         ]
         self.folder = folder or tempfile.mkdtemp(prefix="bench-")
         self.log = Path(self.folder) / "run.log"
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.process = subprocess.Popen(
             [*command_line, "-l", str(self.log), *(() if supervised else ("--no-crash-restart",))],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=self.folder,
+            stdout=subprocess.PIPE, stderr=self.errors, text=True, cwd=self.folder,
             env=os.environ | ({} if temporary is None else {"TMPDIR": str(temporary)}),
         )  # fmt: skip
         assert self.process.stdout is not None
@@ -101,8 +102,10 @@ class Simulator:
         return int(text.partition("\nbotyard_tasks ")[2].split()[0])
 
     def faults(self) -> int:
-        """Exceptions in its log."""
+        """Exceptions in its log and on its standard error."""
         text = "".join(f.read_text(errors="replace") for f in Path(self.folder).glob("run.log*") if f.is_file())
+        # not by its position, at which the simulator writes
+        text += os.pread(self.errors.fileno(), 1 << 26, 0).decode(errors="replace")
         return text.count("Traceback") + text.count("internal error")
 
     def stop(self) -> int:
@@ -117,6 +120,7 @@ class Simulator:
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.stop()
+        self.errors.close()
         if not os.environ.get("KEEP"):
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -162,6 +166,10 @@ class Honest(threading.Thread):
                 for i, s in enumerate(self.sockets):
                     with contextlib.suppress(OSError):
                         s.sendall(command(0) + command(11, 200) + command(21, 10 if i % 2 else -10))
+
+    def largest(self) -> float:
+        """The largest gap so far, s: the one that lasts still counts too."""
+        return max(*self.gaps, time.monotonic() - min(self._last))
 
     def end(self) -> str:
         self._stop_it.set()
@@ -366,6 +374,102 @@ def ros(seconds: float = 20.0) -> None:
         print(
             f"memory {sim.memory():.0f} MB, files {sim.held()[0]}, log {sim.log.stat().st_size} bytes, status at the end {sim.stop()}"
         )
+
+
+def peers(seconds: float = 3.0) -> None:
+    """An honest client while peers send what keeps the simulator busy or its memory full: a server for each attack."""
+    print(
+        "| attack | largest gap, ms | memory before, at most, MB | success of the attacker | exceptions |\n|---|---|---|---|---|"
+    )
+    for kind, (what, _) in hostilepeers.ATTACKS.items():
+        with Simulator("-m", "office", "-r", "p3dx", *hostilepeers.options(PORT)) as sim:
+            honest = Honest([PORT])
+            honest.start()
+            code = f"from bench.hostilepeers import attack; attack({kind!r}, {PORT}, {seconds})"
+            environment = os.environ | {"PYTHONPATH": os.getcwd()}
+            time.sleep(1.0)
+            memory = [sim.memory()]
+            attacker = subprocess.Popen(
+                [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=sim.folder, env=environment
+            )
+            while attacker.poll() is None:
+                time.sleep(0.1)
+                memory.append(sim.memory())
+            time.sleep(1.0)
+            assert attacker.stdout is not None
+            said = attacker.stdout.read().strip() or f"the attacker failed, status {attacker.returncode}"
+            attacker.stdout.close()
+            gap = honest.largest()
+            honest.end()
+            status = sim.stop()
+            if kind == "same":
+                said += "; the first recording: " + _is_whole(Path(sim.folder, "run.mcap"))
+            _row(what, gap, memory, said + (f"; status {status}" if status else ""), sim.faults())
+    _bad_orders(seconds)
+    feed, due, most, left = hostilepeers.come_and_go(4, 4000)
+    print(
+        f"| RTPS: 4 participants with 4000 readers each come and go | – | – | largest call: `feed` {1e3 * feed:.1f} ms, "
+        f"`due` {1e3 * due:.1f} ms of CPU; {most} readers matched, {left} left | – |"
+    )
+
+
+def _row(what: str, gap: float, memory: Sequence[float], said: str, faults: int) -> None:
+    print(f"| {what} | {1e3 * gap:.0f} | {memory[0]:.0f}, {max(memory):.0f} | {said} | {faults} |", flush=True)
+
+
+def _is_whole(recording: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "botyard", "replay", "--info", str(recording)], capture_output=True, text=True, timeout=60, check=False
+    )  # fmt: skip
+    return "whole" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["?"])[-1][:100]
+
+
+def _bad_orders(seconds: float) -> None:
+    """Bad VDA 5050 orders for one AGV; the gap is the largest between answers of another one."""
+    program = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if program is None:
+        print("| VDA 5050: bad orders | not tried: Mosquitto is missing | | | |")
+        return
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, tempfile.TemporaryFile("w+") as errors:
+        Path(folder, "broker.conf").write_text(f"listener {PORT} 127.0.0.1\nallow_anonymous true\npersistence false\n")
+        broker = subprocess.Popen(
+            [program, "-c", f"{folder}/broker.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            while not _answers(lambda: socket.create_connection(("127.0.0.1", PORT), 5).close()):
+                time.sleep(0.05)
+            orders = hostilepeers.Orders(PORT)
+            options = ("traffic", "vda5050", "--broker", f"127.0.0.1:{PORT}", "--agvs", "2")
+            agvs = subprocess.Popen([sys.executable, "-m", "botyard", *options], stdout=errors, stderr=errors)
+            try:
+                began = time.monotonic()
+                while orders.online < 2 and agvs.poll() is None and time.monotonic() < began + 60.0:
+                    time.sleep(0.05)
+                statm = Path(f"/proc/{agvs.pid}/statm")
+                page = os.sysconf("SC_PAGE_SIZE") / 1e6
+                memory, over = [int(statm.read_text().split()[1]) * page], threading.Event()
+
+                def watch() -> None:
+                    while not over.wait(0.1) and agvs.poll() is None:
+                        with contextlib.suppress(OSError, IndexError):
+                            memory.append(int(statm.read_text().split()[1]) * page)
+
+                watcher = threading.Thread(target=watch, daemon=True)
+                watcher.start()
+                said = orders.attack(seconds)
+                over.set()
+                watcher.join()
+                ended = "" if agvs.poll() is None else f"; it ended with status {agvs.returncode}"
+            finally:
+                if agvs.poll() is None:
+                    agvs.terminate()
+                agvs.wait(30)
+            text = os.pread(errors.fileno(), 1 << 26, 0).decode(errors="replace")
+            faults = text.count("Traceback") + text.count("internal error")
+            _row("VDA 5050: bad orders (gap: answers of another AGV)", max(orders.gaps), memory, said + ended, faults)
+        finally:
+            broker.terminate()
+            broker.wait(30)
 
 
 def _answers(ask: Callable[[], object]) -> bool:
@@ -968,6 +1072,7 @@ def main() -> None:
     hostile()
     viewer(5.0)
     ros(5.0)
+    peers()
     soak()
     day()
     maps()
@@ -984,6 +1089,7 @@ if __name__ == "__main__":
         "hostile": hostile,
         "viewer": viewer,
         "ros": ros,
+        "peers": peers,
         "soak": soak,
         "day": day,
         "maps": maps,
