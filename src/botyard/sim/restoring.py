@@ -72,6 +72,10 @@ def restore(
         names = f'"{shown(roster.scene_name)}"; here is "{shown(sim.scene.name)}"'
         if head.version in UNSURE and roster.scene_name == sim.scene.name:
             raise StateError(f"state: whether it is of this map cannot be told: {names}{_written(head)}")
+        if (
+            roster.scene_name == sim.scene.name
+        ):  # also if another version of the program reads the same file in another way
+            raise StateError(f"state: the map {names.partition(';')[0]} differs from the one of this name here")
         raise StateError(f"state: it is of another map, {names}")
     is_same = bytes(head.roster) == known.roster(sim)  # then bodies and rows need not be compared
     models = _find_models(sim, known, head, roster)
