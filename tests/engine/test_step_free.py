@@ -170,6 +170,8 @@ def test_worlds_give_the_bits_of_simulations() -> None:
             sim.step(4)
             assert np.array([tuple(r.truth) for r in sim.robots.values()]).tobytes() == worlds.pose[i].tobytes()
             assert np.array([tuple(r.odom) for r in sim.robots.values()]).tobytes() == worlds.odom[i].tobytes()
+            scans = np.concatenate([robot.laser.read().ranges for robot in sim.robots.values()])
+            assert scans.astype(np.float32).tobytes() == worlds.ranges[i].astype(np.float32).tobytes()
 
 
 # -- ranges
