@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import shutil
 import stat
@@ -55,6 +56,10 @@ def _kind(mode: int) -> str:
 # -- who writes a file
 
 
+MAX_LOCKED_BYTES: Final = 240
+"""Longest name that stands in the name of a lock, bytes: file systems allow 255."""
+
+
 class Hold:
     """The right to write a file: while it lasts, no other `Hold` of the same file is given, in any process.
 
@@ -76,7 +81,10 @@ class Hold:
     def __init__(self, path: StrPath) -> None:
         self._number = -1
         target = Path(os.path.realpath(path))
-        self._lock = target.with_name(f".{target.name[:200]}.lock")
+        name = os.fsencode(target.name)
+        if len(name) > MAX_LOCKED_BYTES:  # the hidden file's name would be too long
+            name = hashlib.blake2b(name, digest_size=16).hexdigest().encode()
+        self._lock = target.with_name(f".{os.fsdecode(name)}.lock")
         if is_device(path) or not is_replaceable_own(target):
             return
         while (number := self._opened()) is not None:
