@@ -265,6 +265,6 @@ def test_a_lock_that_was_deleted_while_it_was_opened(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("name", ["n" * 255, "ä" * 127, "n" * 241])
 def test_a_file_with_a_long_name_is_held_too(name: str, tmp_path: Path) -> None:
     other = tmp_path / (name[:-1] + "x")
-    with Hold(tmp_path / name), Hold(other), pytest.raises(BusyFileError):
-        Hold(tmp_path / name)
+    with safefile.Hold(tmp_path / name), safefile.Hold(other), pytest.raises(BusyFileError):
+        safefile.Hold(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
