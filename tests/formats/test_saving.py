@@ -122,7 +122,9 @@ colors = st.sampled_from(["red", "light green", "#123456", "gray50"])
 masses = st.none() | st.builds(
     DynamicsSpec, mass=st.floats(0.1, 100), friction=st.floats(0, 2), floor_friction=st.floats(0, 2)
 )
-corners = st.lists(st.tuples(metres, metres), min_size=3, max_size=6).map(tuple).filter(lambda found: len(set(found)) > 2)
+corners = (
+    st.lists(st.tuples(metres, metres), min_size=3, max_size=6).map(tuple).filter(lambda found: len(set(found)) > 2)
+)
 
 
 @st.composite
