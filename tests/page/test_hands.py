@@ -533,6 +533,13 @@ def test_looking_into_the_engine(run: tuple[Served, PageObject]) -> None:
     one.drag((6, 5), (3.3, 3.25))
     one.press("Alt+4")
     one.until("__sim.world.debug?.names.length === 1")
+    one.press("Alt+4")
+    one.click(12, 8)
+    assert one.js("__sim.selection.names.join()") == "Box:1"
+    one.press("Alt+3")
+    one.press("Alt+4")
+    assert one.js("__sim.probe.what") is None
+    assert one.tab.locator(".toast.bad").count() == 0, "they are about robots"
 
 
 def test_ruler_follow_theme_and_help(run: tuple[Served, PageObject]) -> None:

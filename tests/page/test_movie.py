@@ -35,7 +35,12 @@ def test_a_part_of_the_time_line_is_saved(browser: Browser, tmp_path: Path, monk
         one.tab.get_by_text("the simulator has written").wait_for()
         with Image.open(tmp_path / "botyard.webp") as movie:
             assert movie.width <= 320 and len(list(ImageSequence.Iterator(movie))) == 11  # a moment each 0.2 s
+        one.tab.reload()
+        one.until("window.__sim && __sim.timeline.state && __sim.world.frameVersion > 0")
         one.button("Save as movie").click()
+        with one.tab.expect_download() as download:
+            dialog.get_by_role("button", name="Download botyard.webp").click()
+        assert Path(download.value.path()).read_bytes() == (tmp_path / "botyard.webp").read_bytes()
         dialog.get_by_label("speed").fill("0.1")
         dialog.get_by_label("width").fill("1900")
         one.button("Make the movie").click()

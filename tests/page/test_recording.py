@@ -30,6 +30,10 @@ def test_a_recording_is_begun_and_ended(browser: Browser, tmp_path: Path, monkey
         simulator.wait(lambda: simulator.sim.time > begun + 1.0)
         one.button("Record").click()
         one.tab.get_by_text(f"recorded: {tmp_path / 'botyard.mcap'}").wait_for()
+        with one.tab.expect_download() as download:
+            one.tab.locator(".toast").get_by_role("button", name="Download").click()
+        assert download.value.suggested_filename == "botyard.mcap"
+        assert Path(download.value.path()).read_bytes() == (tmp_path / "botyard.mcap").read_bytes()
         one.until("__sim.session.stats.recording === ''")
         reader = read(tmp_path / "botyard.mcap")[3]
         assert reader.is_complete

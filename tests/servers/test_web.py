@@ -418,6 +418,50 @@ def test_the_map_is_served_once_and_packed(run: Served) -> None:
     assert fetch(run, "/map/0123.bin")[0] == 404
 
 
+def test_what_was_written_is_downloaded_by_those_who_may_write(
+    run: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address comes by the WebSocket that has shown the token; nothing but what this run has written has one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret.txt").write_text("not of this run")
+    with Client(run) as client, Client(run, token=AUDIENCE) as onlooker:
+        path = client.ask("snapshot")
+        assert client.push("files")["paths"] == [path]
+        url = client.ask("download", file=path)
+        status, headers, body = fetch(run, f"/{url}", Accept_Encoding="gzip")
+        assert (status, body) == (200, Path(path).read_bytes()) and body.startswith(b"\x89PNG")
+        assert "content-encoding" not in headers and headers["cache-control"] == "no-store"
+        assert headers["content-disposition"] == f"attachment; filename*=UTF-8''{Path(path).name}"
+        for other in (str(tmp_path / "secret.txt"), "secret.txt", f"{path}/../secret.txt", ""):
+            with pytest.raises(ValueError, match="expected a file that this run has written"):
+                client.ask("download", file=other)
+        with pytest.raises(ValueError, match="may only look on"):
+            onlooker.ask("download", file=path)
+        assert not [m for m in onlooker.pushed if m["type"] == "files"]
+        with Client(run) as late:
+            assert late.push("files")["paths"] == [path], "also those who come later"
+        for wrong in ("file/x", f"{url}x", "file/", f"file/{Path(path).name}"):
+            assert fetch(run, f"/{wrong}", Authorization=f"Bearer {TOKEN}")[0] == 404, wrong
+        run.do(lambda: setattr(run.yard.control, "read_only", True))
+        with pytest.raises(ValueError, match="read-only"):
+            client.ask("download", file=path)
+        run.do(lambda: setattr(run.yard.control, "read_only", False))
+        monkeypatch.setattr(desk, "OFFER_TIME_S", -1.0)
+        assert fetch(run, f"/{client.ask('download', file=path)}")[0] == 404, "the address was good for a minute"
+        Path(path).unlink()
+        with pytest.raises(ValueError, match="the file is gone"):
+            client.ask("download", file=path)
+
+
+def test_addresses_of_files_are_few(run: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(desk, "MAX_OFFERS", 3)
+    with Client(run) as client:
+        path = client.ask("snapshot")
+        urls = [client.ask("download", file=path) for _ in range(4)]
+        assert [fetch(run, f"/{url}")[0] for url in urls] == [404, 200, 200, 200]
+
+
 def test_the_world_can_be_fetched_and_sent_again(run: Served) -> None:
     assert fetch(run, "/scenario.zip")[0] == 401
     assert fetch(run, "/scenario.zip", Authorization=f"Bearer {AUDIENCE}")[0] == 401

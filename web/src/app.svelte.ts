@@ -17,7 +17,7 @@ import { Movie } from "./stores/movie";
 import { Notices } from "./stores/notices.svelte";
 import { Painter } from "./stores/painter.svelte";
 import { Panels } from "./stores/panels.svelte";
-import type { Download, Fetch } from "./stores/ports";
+import type { Download, Fetch, Fetched } from "./stores/ports";
 import { Probe } from "./stores/probe.svelte";
 import { Readouts } from "./stores/readouts.svelte";
 import { Recording } from "./stores/recording";
@@ -29,6 +29,7 @@ import { TimeLine } from "./stores/timeline.svelte";
 import { Tools } from "./stores/tools.svelte";
 import { Touch } from "./stores/touch";
 import { Undo } from "./stores/undo";
+import { Written } from "./stores/written.svelte";
 import { Viewpoint } from "./stores/viewpoint.svelte";
 import { Camera } from "./view/camera";
 import type { LayerName } from "./view/layers";
@@ -44,6 +45,7 @@ export interface Browser {
   nextRepaint: (paint: () => void) => void;
   fetch: Fetch;
   download: Download;
+  save: Fetched;
   /** Colours of the page around the world. */
   setTheme: (theme: string) => void;
   /** Remember the token for this tab. */
@@ -83,6 +85,7 @@ export class App implements Subjects {
   readonly undo: Undo;
   readonly recording: Recording;
   readonly movie: Movie;
+  readonly written: Written;
   private pendingSchema: Schema | null = null;
 
   constructor(
@@ -108,6 +111,7 @@ export class App implements Subjects {
     const undo = (this.undo = new Undo(session, notices));
     this.recording = new Recording(session, notices);
     this.movie = new Movie(session, notices);
+    this.written = new Written(session, browser.save);
     this.drag = new Drag(world, roster, session, redraw, undo, notices);
     this.driving = new Driving(selection, roster, session, notices, (command) => connection.request({ type: "drive", ...command }));
     this.fleet = new Fleet(selection, roster, session, notices, (request) => connection.request(request), undo.group);
@@ -116,7 +120,7 @@ export class App implements Subjects {
     this.chart = new Chart(session);
     this.maps = new Maps((map) => this.setMap(map), session, notices, () => connection.token, () => session.welcome?.page ?? 0, fetch, download);
     this.capture = new Capture(async (kind) => (await painter.stage?.picture(kind)) ?? null, notices, download);
-    this.probe = new Probe(world, camera, session, () => selection.names[0] ?? roster.name(0), redraw);
+    this.probe = new Probe(world, camera, session, () => roster.firstRobot(selection.names), redraw);
     this.panels = new Panels(browser.width, session, notices);
     this.commands = new Commands(this, () => painter.stage?.cancelGesture() ?? false, redraw);
     this.touch = new Touch(world, camera, session, roster, selection, viewpoint, this.drag, this.tools);
@@ -171,6 +175,7 @@ export class App implements Subjects {
       if (!this.session.start) this.hint(); // now it is known whether a recording is shown
     } else if (message.type === "marks") this.timeline.marked(message.marks);
     else if (message.type === "details") this.detailed(message);
+    else if (message.type === "files") this.written.paths = message.paths;
     else if (message.type === "log") this.log.add(message.lines, message.lost);
   }
 

@@ -15,6 +15,14 @@ declare global {
 
 const token = new Token(location, () => sessionStorage, (address) => history.replaceState(null, "", address));
 
+/** Let the browser save what is at an address. */
+function save(url: string, name: string): void {
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+}
+
 const browser: Browser = {
   storage: () => localStorage,
   prefersDark: window.matchMedia?.("(prefers-color-scheme: dark)").matches ?? false,
@@ -22,12 +30,11 @@ const browser: Browser = {
   nextRepaint: (paint) => void requestAnimationFrame(paint),
   fetch: (url, init) => fetch(url, init),
   download: (blob, name) => {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(blob);
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    const url = URL.createObjectURL(blob);
+    save(url, name);
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
   },
+  save,
   setTheme: (theme) => (document.documentElement.dataset.theme = theme),
   keepToken: (given) => void token.keep(given),
 };

@@ -35,6 +35,7 @@ let repaints: (() => void)[];
 let themes: string[];
 let storage: FakeStorage;
 let tokens: string[];
+let saved: [string, string][];
 
 function made(more: Partial<Browser> = {}): App {
   const browser: Browser = {
@@ -44,6 +45,7 @@ function made(more: Partial<Browser> = {}): App {
     nextRepaint: (paint) => void repaints.push(paint),
     fetch: () => Promise.resolve(new Response("", { status: 404 })),
     download: () => {},
+    save: (url, name) => void saved.push([url, name]),
     setTheme: (theme) => void themes.push(theme),
     keepToken: (token) => void tokens.push(token),
     ...more,
@@ -82,7 +84,7 @@ beforeEach(() => {
   vi.useFakeTimers();
   vi.stubGlobal("WebSocket", FakeSocket);
   vi.stubGlobal("window", globalThis);
-  [repaints, themes, tokens, storage] = [[], [], [], new FakeStorage()];
+  [repaints, themes, tokens, saved, storage] = [[], [], [], [], new FakeStorage()];
 });
 
 afterEach(() => {
@@ -252,6 +254,18 @@ describe("the page", () => {
     expect(trails.count).toBe(1);
     app.settings.toggleLayer("trails");
     expect(trails.count).toBe(0);
+  });
+
+  it("lists what was written, and lets the browser save it from the address that the simulator names", async () => {
+    const app = open();
+    socket().says({ type: "files", paths: ["/runs/a.mcap", "/runs/b.mp4"] });
+    app.notices.hand("recorded: ", "/runs/a.mcap");
+    expect([app.written.paths.length, app.notices.toasts[0].file, app.notices.toasts[0].text]).toEqual([2, "/runs/a.mcap", "recorded: /runs/a.mcap"]);
+    const done = app.written.download("/runs/a.mcap");
+    const { id } = socket().of("download").at(-1)!;
+    socket().says({ type: "ok", id: id!, result: "file/abc" });
+    await done;
+    expect([saved, socket().of("download").map((d) => d.file)]).toEqual([[["file/abc", "a.mcap"]], ["/runs/a.mcap"]]);
   });
 
   it("takes the log, the state and a map that cannot be had", async () => {

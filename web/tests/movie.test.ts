@@ -16,7 +16,7 @@ describe("movies", () => {
     simulator.answers.write_movie = "/tmp/botyard.mp4";
     await movie.make({ begin: 1, end: 2 });
     expect(simulator.of("write_movie")).toEqual([{ type: "write_movie", begin: 1, end: 2 }]);
-    expect(notices.said).toEqual(["the simulator has written /tmp/botyard.mp4"]);
+    expect(notices.said).toEqual(["the simulator has written /tmp/botyard.mp4 [download]"]);
     simulator.answers.write_movie = new Error("one is being made");
     await movie.make({ begin: 1, end: 2 });
     expect(notices.said.length).toBe(1);

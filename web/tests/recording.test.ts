@@ -19,7 +19,7 @@ it("begins a recording when there is none, else ends it, and says where the file
   busy.simulator.answers.stop_recording = "/runs/botyard.mcap";
   await busy.recording.toggle();
   expect(busy.simulator.asked).toEqual([{ type: "stop_recording" }]);
-  expect(busy.notices.said).toEqual(["recorded: /runs/botyard.mcap"]);
+  expect(busy.notices.said).toEqual(["recorded: /runs/botyard.mcap [download]"]);
 });
 
 const usual: Choice = { topics: "usual", patterns: "/unused", robots: null, minutes: 0, onStall: true, rates: {} };

@@ -52,6 +52,9 @@ export class FakeNotices {
   offer(text: string): void {
     this.say(`${text} [undo]`);
   }
+  hand(done: string, path: string): void {
+    this.say(`${done}${path} [download]`);
+  }
   withdraw(): void {
     this.said.push("withdrawn");
   }

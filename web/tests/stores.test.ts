@@ -444,6 +444,36 @@ describe("the probe", () => {
     expect(probe.what).toBe(null);
   });
 
+  it("asks robots for what robots have, and nobody while a box is selected", async () => {
+    const { world, camera, redraw, roster } = made();
+    const simulator = new FakeSimulator();
+    simulator.answers.debug = { names: ["r0"] };
+    let names = ["box"];
+    const probe = new Probe(world, camera, simulator, () => roster.firstRobot(names), redraw);
+    probe.toggle("rays");
+    probe.toggle("candidates");
+    expect([probe.what, simulator.asked.length]).toEqual([null, 0]);
+    names = ["box", "r2"];
+    probe.toggle("rays");
+    await settle();
+    names = ["box"];
+    await vi.advanceTimersByTimeAsync(1000);
+    expect([probe.what, world.debug, simulator.of("debug").map((d) => d.name)]).toEqual(["rays", null, ["r2"]]);
+    names = [];
+    await vi.advanceTimersByTimeAsync(300);
+    expect([world.debug, simulator.of("debug").at(-1)!.name]).toEqual([{ names: ["r0"] }, "r0"]);
+    probe.toggle("rays");
+    probe.toggle("grid");
+    names = ["box"];
+    await vi.advanceTimersByTimeAsync(2000);
+    expect([probe.what, simulator.of("debug").at(-1)!.what]).toEqual(["grid", "grid"]);
+    probe.show(null);
+    roster.robots = 0;
+    names = [];
+    probe.toggle("candidates");
+    expect(probe.what).toBe(null);
+  });
+
   it("drops an answer to what nobody looks at any more, good or bad", async () => {
     const { probe, world, simulator } = made();
     simulator.answers.debug = new Error("no");

@@ -35,6 +35,7 @@ from botyard.control.driving import (
     TakeRobot,
 )
 from botyard.control.entities import SetBodyInfo, SetBodyState
+from botyard.control.files import ReadFile
 from botyard.control.history import Branch
 from botyard.control.lifecycle import LoadWorld, Stop, UnloadWorld
 from botyard.control.movie import CancelMovie, WriteMovie
@@ -57,8 +58,8 @@ from botyard.control.world import (
 __all__ = [
     "OPERATIONS", "USER", "AddEach", "AddRobot", "AddRobots", "AddedRobots", "Branch", "Caller", "CancelMovie", "ClearMap", "CloneRobots",
     "CommandDevice", "Control", "Done", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "Level", "LoadMap", "LoadWorld",
-    "MoveJoystick", "Operation", "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "Redo", "ReloadMap", "Remove", "Reset", "Resume",
-    "RotateLog", "SaveRecording", "SendMap", "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost",
+    "MoveJoystick", "Operation", "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "ReadFile", "Redo", "ReloadMap", "Remove", "Reset",
+    "Resume", "RotateLog", "SaveRecording", "SendMap", "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost",
     "SetOdometryErrors", "SetSpeed", "StartRecording", "Step", "StepNow", "Stop", "StopRecording", "SwitchInterface", "TakeBodies",
     "TakeRobot", "Throttle", "Undo", "UnloadWorld", "WriteMovie", "WritePicture",
 ]  # fmt: skip

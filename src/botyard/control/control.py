@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from botyard.control.caller import Caller, Level
+from botyard.control.files import MAX_FILES
 from botyard.control.operation import Operation
 from botyard.control.site import Site
 from botyard.control.undo import Undoing
@@ -140,6 +141,8 @@ class Control(Site):
     def tell(self, caller: Caller, operation: Operation[Any], result: Any) -> None:
         """Write the audit line, and notify the listeners."""
         self._undoing.done(self, caller, operation, result)
+        if operation.writes:
+            self.files = (*(path for path in self.files if path != result), result)[-MAX_FILES:]
         if caller.log is not None:
             caller.log.log(operation.audit, "%s", operation.summary(result))
         elif log.isEnabledFor(operation.audit):

@@ -53,6 +53,7 @@ class WriteMovie(Operation[Future[Path]]):
     scans: tuple[str, ...] = argument(each(name, MAX_SCANNED), ())
     audit = logging.INFO
     settles = False
+    writes = True
     in_recordings = True
 
     def __post_init__(self) -> None:

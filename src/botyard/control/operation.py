@@ -47,6 +47,8 @@ class Operation(Generic[T_co]):
         While the simulation is paused, the commands that it has queued take effect at once.
     in_recordings : bool
         It can be done while a recording is shown, because it changes nothing in the world.
+    writes : bool
+        Its result is the path of a file that it has written: `ReadFile` reads it.
     """
 
     level: ClassVar[Level] = Level.CHANGE
@@ -54,6 +56,7 @@ class Operation(Generic[T_co]):
     audit: ClassVar[int] = logging.DEBUG
     settles: ClassVar[bool] = True
     in_recordings: ClassVar[bool] = False
+    writes: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -50,6 +50,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "Exit": "a program ends itself",
     "FreeMaps": "nobody else loads maps",
     "HoldTime": "time passes by Simulation.step and by nothing else",
+    "ReadFile": "open(path)",
     "Redo": "a program knows what it did",
     "Undo": "a program knows what it did",
     "MoveJoystick": "robot.electrics.joystick is an object, and has a method for it",

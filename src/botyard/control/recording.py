@@ -69,6 +69,7 @@ class StopRecording(Operation[Future[Path]]):
 
     audit = logging.INFO
     settles = False
+    writes = True
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
         """Carry it out. WorldError if nothing is being recorded."""
@@ -86,6 +87,7 @@ class SaveRecording(Operation[Future[Path]]):
     recording: str = argument(text(1000), "")
     audit = logging.INFO
     settles = False
+    writes = True
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
         """Carry it out. WorldError if nothing is kept in memory; the future fails with one if the file cannot be written."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from botyard import arguments
@@ -48,6 +49,8 @@ class Site:
         self.painter: Painter | None = None
         self.recordings: Recordings | None = None
         self.filmer: Filmer | None = None
+        self.files: tuple[Path, ...] = ()
+        """Files that clients have had written in this run, the newest last; another tuple when there is another file."""
         self.mass_kernels: Callable[[], Future[None]] = lambda: resolved(None)
         """Compiles the kernels for bodies with mass in the background, before the first such body is added."""
         self.logs: LogKeeper | None = None

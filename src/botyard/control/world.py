@@ -107,6 +107,7 @@ class WritePicture(Operation[Future[Path]]):
     picture: str = argument(text(1000), "")
     audit = logging.INFO
     settles = False
+    writes = True
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:

@@ -12,10 +12,11 @@ import contextlib
 import gzip
 import ipaddress
 import logging
+import os
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -23,7 +24,7 @@ from urllib.parse import quote
 from starlette.applications import Starlette
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -50,6 +51,8 @@ FIRST_PORT: Final = 8100
 TRIED_PORTS: Final = 100
 MAX_UPLOAD: Final = 64 * 1024 * 1024
 """Bytes of a map or world that a page sends."""
+FILE_PIECE: Final = 256 * 1024
+"""Bytes of a file that are read and sent at a time."""
 MAX_UPLOADS: Final = 4
 """Most concurrent uploads, at most one of each source address."""
 UPLOAD_PAUSE: Final = 10.0
@@ -177,6 +180,15 @@ def bearer_token(authorization: str) -> str:
     """The token of an Authorization header (RFC 6750, section 2.1); "" if it bears none."""
     kind, _, token = authorization.partition(" ")
     return token.strip() if kind.lower() == "bearer" else ""
+
+
+class _Packing(GZipMiddleware):
+    """Packs what is sent, but for files that pages download: those of a run may be large, and are packed already."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one request."""
+        is_file = scope["type"] == "http" and scope["path"].startswith("/file/")
+        await (self.app if is_file else super().__call__)(scope, receive, send)
 
 
 class _Socket:
@@ -414,6 +426,7 @@ class PageServer:
             Route("/map/{name}", self._map),
             Route("/upload", self._upload, methods=["POST"]),
             Route("/scenario.zip", self._scenario),
+            Route("/file/{ticket}", self._file),
             WebSocketRoute("/ws", self._viewer),
         ]
         if (self._static / "index.html").is_file():
@@ -421,7 +434,7 @@ class PageServer:
         else:
             served.append(Route("/", lambda _: Response(NOT_BUILT, media_type="text/html")))
         app = Starlette(routes=served)
-        app.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=3)
+        app.add_middleware(_Packing, minimum_size=2000, compresslevel=3)
         return app
 
     async def _map(self, request: Request) -> Response:
@@ -481,6 +494,35 @@ class PageServer:
         world = self.hub.sim.world()
         data = await asyncio.wrap_future(self.desk.maps.beside(lambda: saving.packed(world)))
         return Response(data, media_type="application/zip")
+
+    async def _file(self, request: Request) -> Response:
+        """A file that a page has asked for by its WebSocket, where it has shown the token: the browser saves it while it comes."""
+        path = self.desk.file_of(request.path_params["ticket"])
+        loop = asyncio.get_running_loop()
+        try:
+            file = None if path is None else await loop.run_in_executor(None, path.open, "rb")
+        except OSError:
+            file = None
+        if path is None or file is None:
+            return PlainTextResponse("this address is not good any more: download the file once more on the page", 404)
+        caller: Caller = request.state.caller
+        caller.shows(True, loop.time())
+        caller.stays()
+        size = os.fstat(file.fileno()).st_size
+        headers = {
+            "content-length": str(size),
+            "content-disposition": f"attachment; filename*=UTF-8''{quote(path.name, safe='')}",
+            "cache-control": "no-store",
+        }
+
+        async def pieces() -> AsyncIterator[bytes]:
+            left = size  # no more than was announced
+            with file:
+                while left and (piece := await loop.run_in_executor(None, file.read, min(left, FILE_PIECE))):
+                    left -= len(piece)
+                    yield piece
+
+        return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)
 
     async def _viewer(self, socket: WebSocket) -> None:
         try:

@@ -309,6 +309,14 @@ export interface CancelMovie {
   group?: number;
 }
 
+/** Get a file of `Files`: answered with its address, which is good for a minute. */
+export interface Download {
+  type: "download";
+  file: string;
+  id?: number;
+  group?: number;
+}
+
 /** Start or stop one of the simulator's interfaces. */
 export interface Interface {
   type: "interface";
@@ -599,6 +607,12 @@ export interface Log {
   lost: number;
 }
 
+/** Paths of files that this run has written for clients, the newest last. Pages that may only look on are not told. */
+export interface Files {
+  type: "files";
+  paths: string[];
+}
+
 /** A map that can be loaded by `name`. */
 export interface MapFile {
   name: string;
@@ -632,9 +646,9 @@ export interface DebugResult {
   names: string[];
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | OdometryErrors | LoadMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Interface | Start | Reply | Exit | Catalog | Debug;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | OdometryErrors | LoadMap | Reload | Snapshot | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | Start | Reply | Exit | Catalog | Debug;
 
-export type Push = Welcome | Started | Schema | Status | Marks | Details | Log | Ok | Failed;
+export type Push = Welcome | Started | Schema | Status | Marks | Details | Log | Files | Ok | Failed;
 
 export const VERSION = 5;
 export const FRAME_VERSION = 1;

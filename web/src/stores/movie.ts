@@ -2,7 +2,7 @@
 
 import type { Status } from "../generated/messages";
 import type { Ask } from "../net/connection";
-import type { Asks, Says } from "./ports";
+import type { Asks, Tells } from "./ports";
 
 export type Wish = Omit<Extract<Ask, { type: "write_movie" }>, "type">;
 /** Seconds of a running simulation that a movie shows unless others are chosen: the last ones. */
@@ -11,7 +11,7 @@ export const LAST_S = 30;
 export class Movie {
   constructor(
     private session: Asks & { readonly stats: Pick<Status, "movie" | "drawn"> | null },
-    private notices: Says,
+    private notices: Tells,
   ) {}
 
   /** The part that a movie shows unless another one is chosen, s: what the time line spans, or the last seconds. */
@@ -22,7 +22,7 @@ export class Movie {
   /** Have one made, and say where it is when it is finished. */
   async make(wish: Wish): Promise<void> {
     const path = await this.session.ask<string>({ type: "write_movie", ...wish });
-    if (path !== undefined) this.notices.say(`the simulator has written ${path}`, false, 8);
+    if (path !== undefined) this.notices.hand("the simulator has written ", path);
   }
 
   async cancel(): Promise<void> {

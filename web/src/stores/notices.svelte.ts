@@ -1,7 +1,7 @@
 // Messages at the edge of the window.
 
 import { shown } from "../text";
-import type { Says } from "./ports";
+import type { Tells } from "./ports";
 
 export interface Toast {
   number: number;
@@ -9,6 +9,8 @@ export interface Toast {
   bad: boolean;
   /** It tells of something that a button beside it takes back. */
   undo: boolean;
+  /** The file that it tells of, which a button downloads; "": none. */
+  file: string;
 }
 
 /** Characters of a message. */
@@ -18,14 +20,16 @@ export const MAX_TOASTS = 4;
 
 /** Seconds for which a message offers to take something back. */
 export const OFFERED = 8;
+/** Seconds for which a message offers a file. */
+export const HANDED = 30;
 
-export class Notices implements Says {
+export class Notices implements Tells {
   toasts = $state.raw<Toast[]>([]);
   private next = 0;
 
-  say(text: string, bad = false, seconds = bad ? 7 : 3.5, undo = false): void {
+  say(text: string, bad = false, seconds = bad ? 7 : 3.5, undo = false, file = ""): void {
     if (undo) this.withdraw(); // undo takes back what was done last
-    const toast = { number: this.next++, text: shown(text, MAX_TOAST), bad, undo };
+    const toast = { number: this.next++, text: shown(text, MAX_TOAST), bad, undo, file };
     this.toasts = [...this.toasts.slice(1 - MAX_TOASTS), toast];
     setTimeout(() => (this.toasts = this.toasts.filter((t) => t !== toast)), seconds * 1000);
   }
@@ -33,6 +37,11 @@ export class Notices implements Says {
   /** Say something that can be taken back. */
   offer(text: string): void {
     this.say(text, false, OFFERED, true);
+  }
+
+  /** Say that a file was written, with a button that downloads it. */
+  hand(done: string, path: string): void {
+    this.say(done + path, false, HANDED, false, path);
   }
 
   /** What can be taken back is another thing now: messages that offer it go. */

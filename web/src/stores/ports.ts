@@ -15,6 +15,12 @@ export interface Says {
   fail(error: unknown): void;
 }
 
+/** Shows messages that hand something over. */
+export interface Tells extends Says {
+  /** Say that a file was written, with a button that downloads it. */
+  hand(done: string, path: string): void;
+}
+
 /** Draw the world soon. */
 export type Redraw = () => void;
 
@@ -23,6 +29,9 @@ export type Fetch = (url: string, init?: RequestInit) => Promise<Response>;
 
 /** Give a file to whoever sits at the browser. */
 export type Download = (blob: Blob, name: string) => void;
+
+/** Let the browser fetch an address and save what comes under a name. */
+export type Fetched = (url: string, name: string) => void;
 
 export type Pose = [x: number, y: number, th: number];
 

@@ -8,6 +8,8 @@ import type { Asks, Redraw } from "./ports";
 
 /** What changes with robots is asked for more often than what changes with the map, ms. */
 const PERIOD: Record<DebugName, number> = { rays: 300, candidates: 300, grid: 2000, clearance: 2000 };
+/** What is asked of a robot, and not of the map. */
+const OF_ROBOT: ReadonlySet<DebugName> = new Set(["rays", "candidates"]);
 
 export class Probe {
   what = $state<DebugName | null>(null);
@@ -17,8 +19,8 @@ export class Probe {
     private world: Pick<World, "debug" | "schema">,
     private camera: Pick<Camera, "box">,
     private session: Asks & { readonly status: string },
-    /** The body whose rays are shown. */
-    private body: () => string,
+    /** The robot whose rays are shown; "": none. */
+    private robot: () => string,
     private redraw: Redraw,
   ) {}
 
@@ -32,16 +34,24 @@ export class Probe {
     this.timer = setInterval(() => void this.look(), PERIOD[what]);
   }
 
+  /** Show it, or no longer; what is asked of a robot does nothing while there is none. */
   toggle(what: DebugName): void {
-    this.show(this.what === what ? null : what);
+    if (this.what === what) this.show(null);
+    else if (this.robot() || !OF_ROBOT.has(what)) this.show(what);
   }
 
   private async look(): Promise<void> {
     const { what } = this;
     if (!what || this.session.status !== "open") return;
+    const name = this.robot();
+    if (!name && OF_ROBOT.has(what)) {
+      this.world.debug = null; // a box was selected meanwhile
+      this.redraw();
+      return;
+    }
     const [ox, oy] = this.world.schema?.origin ?? [0, 0];
     const [x0, y0, x1, y1] = this.camera.box();
-    const request = { type: "debug", what, name: this.body(), x0: x0 + ox, y0: y0 + oy, x1: x1 + ox, y1: y1 + oy } as const;
+    const request = { type: "debug", what, name, x0: x0 + ox, y0: y0 + oy, x1: x1 + ox, y1: y1 + oy } as const;
     const result = await this.session.ask<DebugResult>(request);
     if (this.what !== what) return; // something else is looked at meanwhile
     if (!result) this.show(null);

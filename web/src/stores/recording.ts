@@ -3,7 +3,7 @@
 import { USUAL_TOPICS, type Status } from "../generated/messages";
 import type { Ask } from "../net/connection";
 import { count } from "../text";
-import type { Asks, Says } from "./ports";
+import type { Asks, Tells } from "./ports";
 
 type Start = Extract<Ask, { type: "start_recording" }>;
 
@@ -56,7 +56,7 @@ function ratesOf(choice: Choice): [string, number][] {
 export class Recording {
   constructor(
     private session: Asks & { readonly stats: Pick<Status, "recording"> | null },
-    private notices: Says,
+    private notices: Tells,
   ) {}
 
   /** Why a choice cannot be recorded; "": it can. Patterns are for the simulator to judge. */
@@ -102,7 +102,8 @@ export class Recording {
   private async ask(request: Ask, done: string): Promise<boolean> {
     const path = await this.session.ask<string>(request);
     if (path === undefined) return false;
-    this.notices.say(done + path, false, 8);
+    if (request.type === "start_recording") this.notices.say(done + path, false, 8); // it is not all there yet
+    else this.notices.hand(done, path);
     return true;
   }
 }

@@ -27,6 +27,12 @@ export class Roster {
     return this.bodies.slice(0, this.robots).map((b) => b.name);
   }
 
+  /** The first robot of some names, or of all when there are none; "": none of them is a robot. */
+  firstRobot(names: readonly string[]): string {
+    const robots = this.robotNames;
+    return (names.length ? names.find((n) => robots.includes(n)) : robots[0]) ?? "";
+  }
+
   /** Those of some names that are robots which drive: what stops and motors are about. */
   drivable(names: readonly string[]): string[] {
     const robots = new Map(this.bodies.slice(0, this.robots).map((b) => [b.name, b.model]));

@@ -53,7 +53,7 @@ WORLD: Final = "/ambf/env/World"
 NOT_OFFERED: Final[Mapping[str, str]] = {
     name: "the protocol has objects, their states and commands, stepping and resets, and nothing else"
     for name in (
-        "Undo", "Redo", "Branch", "CancelMovie", "WriteMovie", "SaveRecording", "StartRecording", "StopRecording",
+        "Undo", "Redo", "ReadFile", "Branch", "CancelMovie", "WriteMovie", "SaveRecording", "StartRecording", "StopRecording",
         "AddEach", "AddRobot", "AddRobots", "ClearMap", "CloneRobots", "CommandDevice", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold",
         "HoldTime",
         "LoadMap", "LoadWorld", "MoveJoystick", "Pause", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Resume",

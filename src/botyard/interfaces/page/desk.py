@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import secrets
 import time as wall
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Hashable, Iterable, Mapping, Sequence
@@ -36,6 +37,7 @@ from botyard.control import (
     Pause,
     Place,
     PressEmergencyStop,
+    ReadFile,
     Redo,
     ReloadMap,
     Remove,
@@ -84,6 +86,10 @@ MAX_VIEWERS: Final = 32
 """Most read-only viewers, and most viewers with control."""
 CATALOG_AGE: Final = 2.0
 """The catalogue of models and maps is cached for this long, s."""
+OFFER_TIME_S: Final = 60.0
+"""The address of a file that a page may download is good for this long, s."""
+MAX_OFFERS: Final = 100
+"""Most such addresses at a time."""
 MAX_PROBLEM: Final = 300
 """Longest error text of a model, characters."""
 MAX_TEXT: Final = 2000
@@ -168,6 +174,8 @@ class PageDesk:
         self.timeline: TimeLine = LookBack(hub, yard.control, yard.port_of, source, SOURCE)
         """What the time line is about."""
         self._marks: Sequence[msg.Mark] = ()
+        self._files: Sequence[Path] = ()
+        self._offers: dict[str, tuple[Path, float]] = {}
         self._last_page = 0
         self._read: dict[str, Robot] = {}
         self._schema = -1
@@ -201,7 +209,10 @@ class PageDesk:
             viewer.add_log(entry)
         _, schema = self.source.schema()
         marks = msg.Marks(marks=list(self.timeline.marks))
-        return [schema, msg.encoder.encode(self._status()), msg.encoder.encode(marks)]
+        first = [schema, msg.encoder.encode(self._status()), msg.encoder.encode(marks)]
+        if self.control.files and self.control.allows(self.caller(viewer), ReadFile):
+            first.append(_files(self.control.files))
+        return first
 
     def left(self, viewer: Viewer) -> None:
         """Unregister a viewer: release what it holds, and stop what it drives."""
@@ -267,6 +278,11 @@ class PageDesk:
             if self.timeline.marks is not self._marks:
                 self._marks = self.timeline.marks
                 self._tell_all(msg.encoder.encode(msg.Marks(marks=list(self._marks))))
+        if self.control.files is not self._files:
+            self._files = self.control.files
+            for viewer in self.viewers:
+                if self.control.allows(self.caller(viewer), ReadFile):
+                    viewer.send_encoded(_files(self._files))
         if now >= self._next_detail:
             self._next_detail = now + DETAIL_PERIOD
             for viewer in self.viewers:
@@ -406,6 +422,19 @@ class PageDesk:
             self.caller(viewer), AddRobot(model=request.model, robot=request.name, pose=pose, near=pose is not None)
         )
         return self._answer_of(request, added)
+
+    @_do.register
+    def _(self, request: msg.Download, viewer: Viewer) -> str:
+        path = self.control.do(self.caller(viewer), ReadFile(file=request.file))
+        ticket, now = secrets.token_urlsafe(24), wall.monotonic()
+        self._offers = {t: (p, end) for t, (p, end) in [*self._offers.items()][1 - MAX_OFFERS :] if end > now}
+        self._offers[ticket] = path, now + OFFER_TIME_S
+        return f"file/{ticket}"
+
+    def file_of(self, ticket: str) -> Path | None:
+        """The file of an address that a page was given; None: it is good no longer, or never was."""
+        path, end = self._offers.get(ticket, (None, 0.0))
+        return path if wall.monotonic() < end else None
 
     # looking back
 
@@ -551,6 +580,10 @@ def _charged(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
             yield wait
         except BaseException as thrown:  # what it waits for has failed or was cancelled
             error = thrown
+
+
+def _files(paths: Iterable[Path]) -> bytes:
+    return msg.encoder.encode(msg.Files(paths=[str(path) for path in paths]))
 
 
 def _three(values: Iterable[float]) -> tuple[float, float, float]:

@@ -240,6 +240,7 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "CancelMovie": "the protocol has no words for it",
     "WriteMovie": "the protocol has no words for it",
+    "ReadFile": "the protocol has no words for it",
     "Branch": "the protocol has no time that goes back",
     "SaveRecording": "the protocol has no words for it",
     "StartRecording": "the protocol has no words for it",

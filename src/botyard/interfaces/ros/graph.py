@@ -62,6 +62,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "TakeBodies": "forces are AMBF's",
     "Throttle": "AMBF's",
     "UnloadWorld": "UnloadWorld of simulation_interfaces",
+    "ReadFile": "files belong to whoever runs the program",
     "CancelMovie": "files belong to whoever runs the program",
     "WriteMovie": "files belong to whoever runs the program",
     "WritePicture": "files belong to whoever runs the program",

@@ -74,6 +74,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "MoveJoystick", "Place", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "RotateLog", "SendMap", "SetAnalogInput",
         "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle",
         "WritePicture", "WriteMovie", "CancelMovie", "Undo", "Redo", "Branch", "SaveRecording", "StartRecording", "StopRecording",
+        "ReadFile",
     )
 }  # fmt: skip
 """Operations without a service in simulation_interfaces."""

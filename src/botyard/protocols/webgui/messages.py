@@ -293,6 +293,12 @@ class CancelMovie(Request, tag="cancel_movie"):
     """Give up the movie that is being made."""
 
 
+class Download(Request, tag="download"):
+    """Get a file of `Files`: answered with its address, which is good for a minute."""
+
+    file: Annotated[str, msgspec.Meta(max_length=4096)]
+
+
 class Interface(Request, tag="interface"):
     """Start or stop one of the simulator's interfaces."""
 
@@ -347,7 +353,8 @@ class Debug(Request, tag="debug"):
 AnyRequest = (
     Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice
     | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | OdometryErrors | LoadMap | Reload | Snapshot
-    | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Interface | Start | Reply | Exit | Catalog | Debug
+    | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | Start | Reply | Exit | Catalog
+    | Debug
 )  # fmt: skip
 
 
@@ -650,6 +657,12 @@ class Log(msgspec.Struct, kw_only=True, tag="log", tag_field="type"):
     lost: int = 0
 
 
+class Files(msgspec.Struct, kw_only=True, tag="files", tag_field="type"):
+    """Paths of files that this run has written for clients, the newest last. Pages that may only look on are not told."""
+
+    paths: list[str]
+
+
 class MapFile(msgspec.Struct, kw_only=True):
     """A map that can be loaded by `name`."""
 
@@ -707,7 +720,7 @@ class DebugResult(msgspec.Struct, kw_only=True):
     names: list[str] = []
 
 
-Push = Welcome | Started | Schema | Status | Marks | Details | Log | Ok | Failed
+Push = Welcome | Started | Schema | Status | Marks | Details | Log | Files | Ok | Failed
 
 decoder: Final = msgspec.json.Decoder(AnyRequest)
 encoder: Final = msgspec.json.Encoder()
