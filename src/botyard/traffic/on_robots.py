@@ -206,7 +206,10 @@ class RobotTraffic:
             return Ending.COLLISION
         if all(d.done for d in self.drivers):
             return Ending.COMPLETED
-        self._standstill = 0.0 if moved or self._answers else self._standstill + self.sim.dt
+        if moved or self._answers or not all(d.done or d.robot.motors_on for d in self.drivers):
+            self._standstill = 0.0  # others wait for a robot that was switched off: that is no deadlock
+        else:
+            self._standstill += self.sim.dt
         return Ending.DEADLOCK if self._standstill >= DEADLOCK_TIME else None
 
     def _take_grants(self) -> None:

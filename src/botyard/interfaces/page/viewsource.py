@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.devices.electrics import Boards
 from botyard.devices.view import DeviceReader
 from botyard.engine.build import robot_body
 from botyard.feed import Subject
@@ -282,6 +283,7 @@ class ViewSource:
         # each of these columns is 0 or 1
         bits = state.stall * _STALLED + state.motors * _MOTORS + state.estop * _ESTOP + state.held * _HELD
         bits += (state.mask == 0) * _GHOST
+        bits[sim.engine.table(Boards).inhibited()] |= _ESTOP  # the button is pressed; `estop` ends with the rest
         result: NDArray[np.uint8] = self._driven[1] + bits[rows].view(np.uint8)
         return result
 

@@ -455,7 +455,8 @@ class Driver:
             return
         if not self._port.state().motors:
             if not self._warned:
-                self._log("cmd_vel ignored: the motors are off (service enable_motors)")
+                why = self._port.electrics.inhibited or "service enable_motors"
+                self._log(f"cmd_vel ignored: the motors are off ({why})")
             self._warned = True
             return
         self._warned = False
