@@ -1,4 +1,4 @@
-"""Rules that hold for a robot whoever commands it (docs/reference/robots.md): each rule is tried with each source of commands.
+"""Rules that hold for a robot whoever commands it (docs/reference/invariants.md): each rule is tried with each source of commands.
 
 The rules stand in the engine. A source enables the motors and drives as its users would, before every step.
 """
@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from botyard.app.compose import Parts, compose
 from botyard.control import Level
+from botyard.devices.devicetable import DeviceTable
+from botyard.engine import commands as cmd
+from botyard.engine.layout import Control
+from botyard.engine.tables import Column, Row
 from botyard.errors import BotyardError
 from botyard.formats.models import find_robot
 from botyard.interfaces.ambf.ambf import Ambf
@@ -26,20 +33,24 @@ from botyard.interfaces.page.viewsource import ViewSource
 from botyard.interfaces.ros.foxglove import Foxglove
 from botyard.interfaces.ros.graph import RosGraph
 from botyard.interfaces.ros.rosbridge import Rosbridge
-from botyard.model.robot import BatterySpec
+from botyard.model.dynamics import DynamicsSpec
+from botyard.model.robot import BatterySpec, CommandSpec
+from botyard.model.scene import Scene
 from botyard.protocols.ambf.messages import VELOCITY, definitions
 from botyard.protocols.pioneer.packet import command
 from botyard.protocols.ros_messages.types import Types, types
 from botyard.protocols.rosbridge.session import RosbridgeSession
 from botyard.protocols.webgui import messages as msg
+from botyard.protocols.webgui.frames import Bit
 from botyard.protocols.webgui.session import Tokens, Viewer
-from botyard.servers.nullmodem import NullModem
+from botyard.servers.nullmodem import Line, NullModem
 from botyard.sim.simulation import Simulation
 from botyard.traffic.generate import generate
 from botyard.traffic.on_robots import RobotTraffic
 from botyard.traffic.outcome import Ending
 from botyard.traffic.supervisors.registry import find_supervisor
 from tests.journaled import watching
+from tests.protocols.lines import Client
 from tests.servers.test_rosgraph import Recorder
 
 MODEL = replace(
@@ -47,20 +58,29 @@ MODEL = replace(
     battery=BatterySpec(capacity_wh=100.0, idle_power=10.0, motor_power=50.0, charge_power=100.0, shutdown_charge=20.0),
 )
 SPEED = 0.3
+WALL = 40.0
+"""x of a wall, m."""
 
 
-class Source(Protocol):
-    """A client: it enables the motors and drives forward, once before each step."""
-
-    def __call__(self) -> None: ...
+Source = Callable[[], None]
+"""A client: it enables the motors, and drives forward, once before each step."""
 
 
 class World:
-    """Ann in an empty plane, and one source of commands."""
+    """Ann before a far wall, and one source of commands.
+
+    Attributes
+    ----------
+    speed : float
+        What the source demands, m/s.
+    enables : bool
+        Whether it enables the motors before it drives.
+    """
 
     def __init__(self, source: str) -> None:
-        self.sim = Simulation(seed=1, step=0.1)
-        self.ann = self.sim.add_robot(MODEL, "ann")
+        self.sim = Simulation(Scene(segments=np.array([[WALL, -9.0, WALL, 9.0]])), seed=1, step=0.1)
+        self.ann = self.sim.add_robot(MODEL, "ann", pose=(0.0, 0.0, 0.0))
+        self.source, self.speed, self.enables = source, SPEED, True
         self.closing: list[Callable[[], None]] = []
         self._parts: Parts | None = None
         self.act: Source = getattr(self, source)()
@@ -82,22 +102,25 @@ class World:
 
     def python(self) -> Source:
         def act() -> None:
-            self.ann.command.enable()
-            self.ann.command(v=SPEED)
+            if self.enables:
+                self.ann.command.enable()
+            self.ann.command(v=self.speed)
 
         return act
 
     def fleet(self) -> Source:
         def act() -> None:
-            self.ann.command.enable()
-            self.sim.fleet.command(v=SPEED)
+            if self.enables:
+                self.ann.command.enable()
+            self.sim.fleet.command(v=self.speed)
 
         return act
 
     def controller(self) -> Source:
         def drive(robot: Any) -> None:
-            robot.command.enable()
-            robot.command(v=SPEED)
+            if self.enables:
+                robot.command.enable()
+            robot.command(v=self.speed)
 
         self.ann.set_controller(drive)
         return lambda: None
@@ -109,7 +132,8 @@ class World:
             line.send(data)
 
         def act() -> None:
-            for data in (command(4, 1), command(11, int(1000 * SPEED))):
+            mm = min(int(1000 * self.speed), 32767) if math.isfinite(self.speed) else 32767
+            for data in (command(4, 1), command(11, mm))[0 if self.enables else 1 :]:
                 line.send(data)
             modem.wait(0.0)
 
@@ -121,7 +145,8 @@ class World:
         viewer.read_only = False
 
         def act() -> None:
-            for request in (msg.Enable(names=["ann"], on=True), msg.Drive(name="ann", v=SPEED)):
+            enable, drive = msg.Enable(names=["ann"], on=True), msg.Drive(name="ann", v=self.speed)
+            for request in (enable, drive) if self.enables else (drive,):
                 desk.perform(viewer, request, lambda result, error: None)
 
         return act
@@ -144,9 +169,10 @@ class World:
             taken.take(decode(data, kind))  # type: ignore[union-attr]
 
         def act() -> None:
-            send("/ann/enable_motors_cmd", "std_msgs/Bool", data=True)
-            twist = kinds.filled("geometry_msgs/Twist", {"linear": kinds.filled("geometry_msgs/Vector3", {"x": SPEED})})
-            send("/ann/cmd_vel", "geometry_msgs/Twist", linear=twist.linear)
+            if self.enables:
+                send("/ann/enable_motors_cmd", "std_msgs/Bool", data=True)
+            linear = kinds.filled("geometry_msgs/Vector3", {"x": self.speed})
+            send("/ann/cmd_vel", "geometry_msgs/Twist", linear=linear)
 
         return act
 
@@ -168,8 +194,9 @@ class World:
                 pass
 
         def act() -> None:
-            send(op="call_service", service="/ann/enable_motors", id="1")
-            send(op="publish", topic="/ann/cmd_vel", msg={"linear": {"x": SPEED}, "angular": {}})
+            if self.enables:
+                send(op="call_service", service="/ann/enable_motors", id="1")
+            send(op="publish", topic="/ann/cmd_vel", msg={"linear": {"x": self.speed}, "angular": {}})
 
         return act
 
@@ -187,7 +214,8 @@ class World:
         session.receive_data(json.dumps({"op": "advertise", "channels": channels}).encode(), 0.0)
 
         def act() -> None:
-            for channel, message in ((1, {"data": True}), (2, {"linear": {"x": SPEED}, "angular": {}})):
+            messages = (1, {"data": True}), (2, {"linear": {"x": self.speed}, "angular": {}})
+            for channel, message in messages if self.enables else messages[1:]:
                 session.receive_data(b"\x01" + channel.to_bytes(4, "little") + json.dumps(message).encode(), 0.0)
             while session.data_to_send():
                 pass
@@ -200,13 +228,13 @@ class World:
         ambf._sync()
         self.closing.append(ambf.close)
         robot = next(thing for key, thing in ambf._objects.items() if key == ("body", "ann"))
-        linear = kinds.filled("geometry_msgs/Vector3", {"x": SPEED})
-        twist = kinds.filled("geometry_msgs/Twist", {"linear": linear})
-        message = kinds.filled("ambf_msgs/RigidBodyCmd", {"cartesian_cmd_type": VELOCITY, "twist": twist})
 
         def act() -> None:
-            self.ann.command.enable()  # AMBF has no message for it
-            robot._command(message)
+            if self.enables:
+                self.ann.command.enable()  # AMBF has no message for it
+            linear = kinds.filled("geometry_msgs/Vector3", {"x": self.speed})
+            twist = kinds.filled("geometry_msgs/Twist", {"linear": linear})
+            robot._command(kinds.filled("ambf_msgs/RigidBodyCmd", {"cartesian_cmd_type": VELOCITY, "twist": twist}))
 
         return act
 
@@ -259,6 +287,7 @@ def test_a_pressed_emergency_stop_keeps_the_motors_off(world: World) -> None:
     world.ann.press_estop()
     world.run(1)
     assert not world.ann.motors_on, "within a step"
+    assert world.ann.velocity.vx == 0.0, "it stops as hard as it can"
     stands(world)
     assert world.ann.motors_inhibited == "the emergency stop button is pressed"
 
@@ -286,15 +315,87 @@ def test_an_empty_battery_keeps_the_motors_off(world: World) -> None:
 
 
 @by_each_source
+def test_motors_that_are_off_stay_off_until_they_are_enabled(world: World) -> None:
+    moves(world)
+    world.enables = False
+    speed = world.ann.velocity.vx
+    world.ann.command.enable(False)
+    world.run(1)
+    decel = MODEL.limits.decel.x
+    assert speed - world.ann.velocity.vx == pytest.approx(0.1 * decel), "it comes to rest by its ramp"
+    stands(world)
+    assert world.ann.motors_inhibited == ""
+    world.enables = True
+    moves(world)
+
+
+@by_each_source
+def test_charging_leaves_the_motors_off(world: World) -> None:
+    moves(world)
+    world.enables = False
+    world.ann.electrics.battery.charge = 10.0
+    stands(world)
+    world.ann.electrics.battery.charge = 90.0
+    stands(world)
+
+
+@by_each_source
 def test_the_limits_of_the_model_hold(world: World) -> None:
     limits = MODEL.limits
-    before = world.ann.velocity.vx
-    for _ in range(30):
+    world.ann._sim.submit("ann", cmd.SetLimits(v=50.0, w=50.0))
+    world.speed = 30.0
+    before = top = world.ann.velocity.vx
+    for _ in range(40):
         world.run(1)
         now = world.ann.velocity.vx
         assert abs(now - before) <= max(limits.accel.x, limits.decel.x) * 0.1 + 1e-9
-        assert abs(now) <= MODEL.limits.max_speed.x + 1e-9
-        before = now
+        before, top = now, max(top, now)
+    assert 0.9 * limits.max_speed.x < top <= limits.max_speed.x + 1e-9
+
+
+@by_each_source
+def test_a_robot_that_is_blocked_does_not_move(world: World) -> None:
+    world.ann.command.set_pose(WALL - 0.5, 0.0)
+    world.run(30)
+    there = world.ann.truth
+    world.run(20)
+    assert world.ann.truth == there and world.ann.stalled
+    assert WALL - 0.5 < there.x < WALL - 0.1
+
+
+@by_each_source
+def test_numbers_that_are_not_finite_never_enter(world: World) -> None:
+    moves(world)
+    for speed in (math.nan, math.inf, -math.inf, 1e300):
+        world.speed = speed
+        world.run(2)
+        state = world.sim.snapshot.state
+        assert np.isfinite(state.target).all() and np.isfinite(state.vel).all() and np.isfinite(state.pose).all()
+        assert world.ann.velocity.vx <= MODEL.limits.max_speed.x + 1e-9
+    world.speed = SPEED
+    world.run(20)
+    if world.source == "controller":
+        return  # an exception ends a controller
+    moves(world)
+
+
+@by_each_source
+def test_a_robot_that_is_carried_does_not_drive(world: World) -> None:
+    carrier = world.sim.add_robot("p3dx", "bob", pose=(0.0, 2.0, 0.0))
+    moves(world)
+    carrier.command.enable(False)  # a fleet has the carrier, too
+    world.run(20)
+    world.sim.attach("bob", "ann")
+    held = world.ann.truth
+    world.run(20)
+    assert tuple(world.ann.truth) == pytest.approx(tuple(held)), "it stays where it is held"
+    x = carrier.truth.x
+    carrier.command.enable()
+    for _ in range(20):
+        carrier.command(v=0.2)
+        world.run(1)
+    assert carrier.truth.x > x + 0.2
+    assert world.ann.truth.x - held.x == pytest.approx(carrier.truth.x - x), "it moves with its carrier"
 
 
 @by_each_source
@@ -351,3 +452,225 @@ def test_a_saved_world_keeps_the_rule() -> None:
         other.robots["ann"].command(v=SPEED)
         other.step()
     assert not other.robots["ann"].motors_on and other.robots["ann"].velocity.vx == 0.0
+
+
+# -- controllers
+
+
+@pytest.mark.parametrize("name", ["wander", "waypoints"])
+def test_a_controller_of_ours_does_not_turn_motors_on(name: str) -> None:
+    sim = Simulation.load("office", seed=1)
+    options: dict[str, Any] = {"points": [(18.0, 14.0), (10.0, 14.0)]} if name == "waypoints" else {}
+    robot = sim.add_robot(MODEL, "ann", pose=(10.0, 14.0, 0.0))
+    robot.set_controller(name, **options)
+
+    def way(seconds: float) -> float:
+        before = robot.truth
+        sim.run(seconds)
+        return math.dist(robot.truth[:2], before[:2])
+
+    assert way(3.0) > 0.1
+    robot.press_estop()
+    sim.run(1.0)
+    assert way(5.0) == 0.0
+    robot.press_estop(False)
+    assert way(5.0) == 0.0 and not robot.motors_on, "released, they stay off"
+    robot.command.enable()
+    assert way(3.0) > 0.1
+    robot.command.enable(False)
+    sim.run(2.0)
+    assert way(5.0) == 0.0
+    robot.set_controller(name, **options)
+    assert way(2.0) == 0.0 and not robot.motors_on, "nor does a new controller"
+    robot.command.enable()
+    robot.electrics.battery.charge = 10.0
+    sim.run(2.0)
+    assert way(5.0) == 0.0
+
+
+def opened(sim: Simulation, robot: str) -> tuple[NullModem, Line]:
+    modem = NullModem(sim)
+    line = modem.connect(robot)
+    for data in (command(0), command(1), command(2), command(1)):
+        line.send(data)
+    return modem, line
+
+
+def test_a_controller_goes_on_after_a_client_that_disables_the_motors_as_it_leaves() -> None:
+    """ARIA sends ENABLE 0 and CLOSE at the end."""
+    sim = Simulation(seed=1)
+    robot = sim.add_robot("p3dx", "ann", controller="wander")
+    modem, line = opened(sim, "ann")
+    line.send(command(4, 1))
+    modem.run(1.0)
+    for data in (command(4, 0), command(2)):
+        line.send(data)
+    modem.run(1.0)
+    assert robot.clients == () and robot.motors_on and robot.velocity.vx > 0.0
+
+
+@pytest.mark.parametrize("how", ["off", "pressed"])
+def test_what_a_user_switched_off_stays_off_after_a_session(how: str) -> None:
+    sim = Simulation(seed=1)
+    robot = sim.add_robot("p3dx", "ann", controller="wander")
+    modem, line = opened(sim, "ann")
+    modem.run(0.5)
+    if how == "off":
+        robot.command.enable(False)
+    else:
+        robot.press_estop()
+        modem.run(0.5)
+        robot.press_estop(False)
+    modem.run(0.5)
+    for data in (command(4, 0), command(2)):
+        line.send(data)
+    modem.run(1.0)
+    assert robot.clients == () and not robot.motors_on and robot.is_kept_off
+
+
+def test_after_a_session_the_next_driver_may_enable_the_motors() -> None:
+    sim = Simulation(seed=1)
+    robot = sim.add_robot("p3dx", "ann")
+    modem, line = opened(sim, "ann")
+    modem.run(0.5)
+    line.send(command(2))
+    modem.run(0.5)
+    assert not robot.motors_on and not robot.is_kept_off
+    robot.set_controller("wander")
+    modem.run(1.0)
+    assert robot.motors_on and robot.velocity.vx > 0.0
+
+
+# -- the rule itself
+
+
+def test_an_emergency_stop_does_not_wait_for_a_late_channel() -> None:
+    """The button cuts the power: the latency of commands is no matter."""
+    sim = Simulation(seed=1, step=0.1)
+    robot = sim.add_robot(replace(MODEL, commands=CommandSpec(latency=1.0)), "ann")
+    robot.command(v=SPEED)
+    sim.run(4.0)
+    assert robot.velocity.vx == pytest.approx(SPEED)
+    robot.press_estop()
+    sim.step()
+    assert robot.velocity.vx == 0.0 and not robot.motors_on
+
+
+def test_a_paused_world_shows_the_button_at_once() -> None:
+    sim = Simulation(seed=1)
+    robot = sim.add_robot(MODEL, "ann")
+    assert not sim.is_pending
+    robot.press_estop()
+    assert sim.is_pending
+    sim.settle()
+    assert not robot.motors_on and not sim.is_pending
+
+
+@pytest.mark.parametrize("kind", [Control.POSE, Control.TWIST])
+def test_a_robot_with_mass_is_not_driven_either(kind: Control) -> None:
+    """Poses and velocities of AMBF are driven; a force is a push from outside."""
+    sim = Simulation(seed=1, step=0.1)
+    robot = sim.add_robot(replace(MODEL, dynamics=DynamicsSpec(mass=9.0)), "ann")
+
+    def drive(steps: int) -> float:
+        x = robot.truth.x
+        for _ in range(steps):
+            values = (robot.truth.x + 0.5, 0.0, 0.0) if kind is Control.POSE else (SPEED, 0.0, 0.0)
+            sim.submit("ann", cmd.Demand(kind, values))
+            sim.step()
+        return robot.truth.x - x
+
+    assert drive(20) > 0.2
+    robot.press_estop()
+    drive(40)
+    assert drive(20) == pytest.approx(0.0, abs=1e-6)
+    robot.press_estop(False)
+    robot.command.enable()
+    sim.step()
+    assert drive(20) > 0.2
+    robot.command.enable(False)
+    drive(60)
+    assert drive(20) == pytest.approx(0.0, abs=1e-6)
+
+
+class Interlocks(DeviceTable):
+    """A table of another package, which is broken."""
+
+    name = "interlock"
+    columns = {"on": Column(np.int8)}  # noqa: RUF012
+    optional = inhibits = True
+
+    def inhibited(self) -> NDArray[np.int64]:
+        raise ValueError("no")
+
+
+def test_a_broken_device_does_not_end_the_step() -> None:
+    sim = Simulation(seed=1)
+    robot = sim.add_robot("p3dx", "ann")
+    table = sim.engine.optional_table(Interlocks)
+    Row(table, sim.engine.rows["ann"], "ann")
+    robot.command(v=SPEED)
+    sim.step(20)
+    assert robot.velocity.vx > 0.0 and isinstance(table.failure, ValueError)
+
+
+# -- interfaces show it within a step
+
+
+def test_pioneer_shows_the_button_and_the_motors() -> None:
+    client = Client()
+    client.send(4, 1)
+    assert client.sip(0.2).flags & (1 << 5 | 1) == 1
+    client.robot.press_estop()
+    assert client.sip(0.1).flags & (1 << 5 | 1) == 1 << 5
+    client.robot.press_estop(False)
+    assert client.sip(0.1).flags & (1 << 5 | 1) == 0
+
+
+def test_ros_and_the_page_show_the_button_and_the_motors() -> None:
+    async def main() -> None:
+        world = World("ros2")
+        view, parts = ViewSource(world.parts.hub), world.parts
+        graph = RosGraph(parts.hub, parts.control, parts.maps.cells, types())
+        transport = Recorder("cdr")
+        graph.add(transport)
+        motors = transport["/ann/motors_state"]
+        motors.is_wanted = True
+
+        def shown() -> tuple[bool, bool]:
+            """Motors, and emergency stop."""
+            world.sim.step()
+            graph.on_snapshot(0.0)
+            view.schema()
+            bits = int(view._bits()[0])
+            told = motors.sent[-1].message.data
+            assert bool(bits & Bit.MOTORS) == told
+            return told, bool(bits & Bit.ESTOP)
+
+        assert shown() == (True, False)
+        world.ann.press_estop()
+        assert shown() == (False, True)
+        for _ in range(10):
+            assert shown() == (False, True), "as long as it is pressed"
+        world.ann.press_estop(False)
+        assert shown() == (False, False)
+        world.ann.command.enable()
+        assert shown() == (True, False)
+        assert "emergency stop" not in "".join(world.ann.describe())
+        world.ann.press_estop()
+        world.sim.step(10)
+        assert "on: emergency stop" in "".join(world.ann.describe())
+        graph.close()
+        for close in world.closing:
+            close()
+        parts.hub.background.close()
+        parts.close()
+
+    asyncio.run(main())
+
+
+def test_who_waits_for_a_stopped_robot_is_in_no_deadlock() -> None:
+    run = RobotTraffic(generate("corridor", 2), find_supervisor("bankers"))
+    for driver in run.drivers:
+        driver.robot.press_estop()
+    assert [run.step() for _ in range(100)] == [None] * 100

@@ -280,7 +280,7 @@ def test_an_empty_battery_switches_the_motors_off_and_a_dock_brings_them_back() 
     robot.command(v=0.5)
     sim.step(100)
     assert robot.electrics.battery.is_low
-    assert not robot.electrics.may_drive
+    assert robot.motors_inhibited == "the battery is empty"
     assert (robot.motors_on, robot.velocity.vx) == (False, 0.0)
     robot.command.set_pose(50.0, 0.1, 0.1)
     sim.step(20)
@@ -400,7 +400,7 @@ def test_the_red_button() -> None:
     sim.step(10)
     robot.press_estop()
     sim.step(2)
-    assert (robot.velocity.vx, robot.motors_on, robot.electrics.may_drive) == (0.0, False, False)
+    assert (robot.velocity.vx, robot.motors_on) == (0.0, False) and robot.electrics.inhibited
     robot.press_estop(False)
     robot.command.enable()
     robot.command(v=0.2)

@@ -18,7 +18,7 @@ from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 from tests.page.pages import PageObject, page
 from tests.page.serving import AUDIENCE, Served, served
 from tests.waiting import PATIENCE
@@ -169,10 +169,17 @@ def test_keys_nudge_and_the_wheel_turns(run: tuple[Served, PageObject]) -> None:
     simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 3.1, 3, math.radians(10), 0.02))
 
 
+def leave(robot: Robot) -> None:
+    """A client's session ends: the motors are off."""
+    port = robot.port("pioneer")
+    port.claim()
+    port.release()
+
+
 def test_arrows_drive_while_they_are_held(run: tuple[Served, PageObject]) -> None:
     simulator, one = run
     ann = simulator.sim.robots["ann"]
-    simulator.do(lambda: ann.command.enable(False))
+    simulator.do(lambda: leave(ann))
     one.click(3, 3)
     one.tab.keyboard.down("ArrowUp")
     simulator.wait(lambda: ann.velocity.vx > 0.3)

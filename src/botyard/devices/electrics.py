@@ -64,7 +64,7 @@ class Boards(DeviceTable):
     buttons: I1
     servos: I2
     version: I8
-    inhibits = True
+    inhibits = brakes = True
 
     def __init__(self) -> None:
         super().__init__()

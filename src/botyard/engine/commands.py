@@ -18,11 +18,12 @@ from botyard.engine.layout import F8, I8, Control, Mode, OdometryErrorMode, Stat
 from botyard.errors import CommandError
 from botyard.geometry import Pose, compose, inverse
 from botyard.model.obstacles import Visible
-from botyard.model.robot import Axes
+from botyard.model.robot import Axes, Drive
 from botyard.names import shown
 
 _NO_MASS: Final = int(Control.NONE)
 """A plain number: comparing a NumPy scalar with a member of an enumeration takes 4 µs, as long as all the rest of a command."""
+_NO_DRIVE: Final = int(Drive.NONE)
 MAX_COORDINATE = 1e7
 """Largest coordinate of a true pose, m; bins and the integers of protocols are not made for more."""
 
@@ -258,6 +259,7 @@ class Halt:
 
     def apply(self, state: State, row: int) -> None:
         """Clear targets and velocities."""
+        _engage(state, row)
         _clear_targets(state, row)
         state.vel[row] = 0.0
         state.estop[row] = 0
@@ -274,6 +276,7 @@ class EnableMotors:
         """Set the flag."""
         state.motors[row] = int(self.on)
         if not self.on:
+            _engage(state, row)
             _clear_targets(state, row)
 
 
@@ -451,6 +454,8 @@ _MAX_DEMAND: Final = {Control.FORCE: 1e9, Control.POSE: MAX_COORDINATE, Control.
 class Demand:
     """Drive a body with mass by a force, to a pose or with a velocity, until the next command; one without mass ignores it.
 
+    A force pushes from outside. A pose and a velocity are driven: they count for a robot only while its motors are on.
+
     Attributes
     ----------
     control : Control
@@ -470,7 +475,8 @@ class Demand:
 
     def apply(self, state: State, row: int) -> None:
         """Set the demand."""
-        if _has_mass(state, row):
+        is_pushed = self.control is Control.FORCE or state.drive[row] == _NO_DRIVE
+        if _has_mass(state, row) and (is_pushed or _may_move(state, row)):
             state.control[row] = self.control
             state.demand[row] = self.values
 

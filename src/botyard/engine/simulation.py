@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from botyard.engine.commands import Command, SetVelocities, set_error_mode
 from botyard.engine.dynamics import Dynamics
 from botyard.engine.kernels.collide import find_blocked
 from botyard.engine.kernels.packed import WorldPack, with_bodies
-from botyard.engine.layout import I1, I8, NO_BODY, Grid, Mode, OdometryErrorMode, World, allocate_state
+from botyard.engine.layout import I1, I8, NO_BODY, Control, Grid, Mode, OdometryErrorMode, World, allocate_state
 from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
@@ -57,6 +57,8 @@ from botyard.native.kinds import Pack
 from botyard.units import TWO_PI, wrap_angle
 
 K = TypeVar("K", bound=Table)
+T = TypeVar("T")
+P = ParamSpec("P")
 
 log = logging.getLogger("botyard.devices")
 NOTES_CONTACTS: Final = np.int8(2)
@@ -95,18 +97,19 @@ class SensePhase(Protocol):
         ...
 
 
-def _guarded(table: Table, act: Callable[..., None]) -> Callable[..., None]:
+def _guarded(table: Table, act: Callable[P, T]) -> Callable[P, T | None]:
     """`act`, but of an optional table, which may be another package's, an exception is logged and ends its acting; the step goes on."""
     if not table.optional:
         return act
 
-    def run(*args: object) -> None:
+    def run(*args: P.args, **options: P.kwargs) -> T | None:
         if table.failure is None:
             try:
-                act(*args)
+                return act(*args, **options)
             except Exception as error:  # foreign code: anything may be raised
                 table.failure = error
                 log.exception('the table "%s" of a device does nothing any more: %r', table.name, error)
+        return None
 
     return run
 
@@ -163,7 +166,7 @@ class Engine:
         self._own_tables = tuple(self.tables)
         self._acts: list[Callable[[Engine, float], None]] = []
         self._plans: list[Callable[[Engine], None]] = []
-        self._interlocks: list[Table] = []
+        self._interlocks: list[tuple[Table, Callable[[], I8 | None]]] = []
         self.on_table: Callable[[Table], None] | None = None
         """Called with each optional table that is created."""
         self._find_acts()
@@ -385,7 +388,7 @@ class Engine:
     def _find_acts(self) -> None:
         self._acts = [_guarded(t, t.act) for t in self.tables.values() if hasattr(t, "act")]
         self._plans = [_guarded(t, t.plan) for t in self.tables.values() if hasattr(t, "plan")]
-        self._interlocks = [t for t in self.tables.values() if t.inhibits]
+        self._interlocks = [(t, _guarded(t, t.inhibited)) for t in self.tables.values() if t.inhibits]
 
     def table(self, kind: type[K]) -> K:
         """The table of a kind of device. KeyError when the engine has none."""
@@ -458,14 +461,15 @@ class Engine:
             self.dynamics.change(rows.tolist(), [self._as_drawn(row) for row in rows.tolist()])
         self._advance(PLACE)
 
-    def _switch_off(self, rows: I8) -> None:
-        """Disable the motors of bodies: they come to rest with their ramps, and their targets are cleared."""
-        if not len(rows):
-            return
+    def _switch_off(self, table: Table, rows: I8) -> None:
+        """Disable the motors of bodies, and clear their targets: they come to rest, as hard as they can if the table `brakes`."""
         s = self.state
         s.motors[rows] = 0
         s.mode_x[rows] = s.mode_a[rows] = Mode.VELOCITY
         s.target[rows] = 0.0
+        s.control[rows[s.control[rows] != Control.NONE]] = Control.MOTORS
+        if table.brakes:
+            s.estop[rows] |= (s.vel[rows] != 0.0).any(axis=1)
         self._touch()
 
     def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
@@ -649,8 +653,11 @@ class Engine:
 
     @property
     def is_pending(self) -> bool:
-        """Whether commands wait for the next step."""
-        return bool(self._queue or self._bulk) or self.channels.is_due(self.clock.tick, self.clock.dt)
+        """Whether commands, or motors that are to be switched off, wait for the next step."""
+        if self._queue or self._bulk or self.channels.is_due(self.clock.tick, self.clock.dt):
+            return True
+        found = ((table, inhibited()) for table, inhibited in self._interlocks)
+        return any(rows is not None and len(self._runs(rows, table.brakes)) for table, rows in found)
 
     def _drain(self) -> None:
         """Apply the commands that are due. Motors that a device inhibits stay off, whatever the commands say."""
@@ -659,10 +666,19 @@ class Engine:
 
     def inhibit(self) -> None:
         """Switch off the motors that a device inhibits (`Table.inhibited`), for instance a pressed emergency stop button."""
-        for table in self._interlocks:
-            rows = table.inhibited()
-            if len(rows):
-                self._switch_off(rows[self.state.motors[rows] != 0])
+        for table, inhibited in self._interlocks:
+            rows = inhibited()
+            if rows is not None and len(rows) and len(rows := self._runs(rows, table.brakes)):
+                self._switch_off(table, rows)
+
+    def _runs(self, rows: I8, brakes: bool) -> I8:
+        """Those of the bodies in `rows` that the rule of `inhibit` still has to switch off, or to stop harder."""
+        s = self.state
+        runs = s.motors[rows] != 0
+        if brakes:
+            runs |= (s.vel[rows] != 0.0).any(axis=1) & (s.estop[rows] == 0)
+        found: I8 = rows[runs]
+        return found
 
     def _apply_commands(self) -> None:
         if self.channels and self.channels.arrive(self.state, self.rows, self.clock.tick, self.clock.dt):

@@ -112,6 +112,8 @@ class Table:
     """Whether the table exists only while it has rows: for devices that most worlds do not have."""
     inhibits: ClassVar[bool] = False
     """Whether its devices can keep the motors of their bodies off, see `inhibited`."""
+    brakes: ClassVar[bool] = False
+    """Whether the bodies whose motors it keeps off stop as hard as they can, not with their ramps."""
     body: I8
 
     def __init__(self) -> None:

@@ -70,7 +70,6 @@ class Commands(Handle):
 
     def enable(self, on: bool = True) -> None:
         """Switch the motors on or off; they stay off while `Robot.motors_inhibited` says why."""
-        self._robot._keeps_off = not on
         self.submit(cmd.EnableMotors(on))
 
     def set_pose(self, x: float, y: float, th: float = 0.0) -> None:

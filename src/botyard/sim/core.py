@@ -31,7 +31,7 @@ from botyard.sim.journal import Change, Drive, Entry, Journal, Submit, SubmitVel
 from botyard.sim.programs import Programs
 
 _TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
-_COUNTED = (*_TELEPORTS, cmd.Hold)
+_COUNTED = (*_TELEPORTS, cmd.Hold, cmd.EnableMotors)
 """Commands that the simulation itself tracks."""
 _HOLDING = "hold"
 """Source of all holds in the engine's queue, so that they take effect in order of arrival, not by source."""
@@ -59,8 +59,8 @@ class Member(Handle):
         vars(self).update(name=name, spec=spec, start=start)
         self._sim = core
         self._teleports = 0
-        self._keeps_off = False
-        """Whether motors that are off stay off when the robot is taken over, see `BaseRobot.is_kept_off`."""
+        self._is_left_off = False
+        """Whether the motors are off because of the end of a client's session, see `BaseRobot.is_kept_off`."""
 
     def _put_back(self, pose: Pose, source: str) -> None:
         """Queue: go to a pose, with the odometry that begins there, at rest."""
@@ -237,7 +237,10 @@ class Core(Handle):
             if isinstance(command, cmd.Hold):
                 self.hold(name, command.on, source)
                 return
-            if name in self._robots:
+            if isinstance(command, cmd.EnableMotors):
+                if name in self._robots:
+                    self._robots[name]._is_left_off = False
+            elif name in self._robots:
                 self._robots[name]._teleports += 1
             else:
                 self._box_placements[name] = self._box_placements.get(name, 0) + 1

@@ -40,6 +40,8 @@ class Port:
         self.gripper = robot.gripper
         self.fleet = fleet
         self.n_lasers: int = len(robot.lasers)
+        self._has_switched_off = False
+        """This session has switched off motors that were on, as clients do before they leave."""
         self._reporting: list[tuple[DeviceReader[Any], Callable[[Any, Any], dict[str, int]]]] | None = None
 
     @property
@@ -71,7 +73,7 @@ class Port:
     def release(self) -> None:
         """The session ends: the robot is at rest, motors off, odometry zero, unless another live source commands it.
 
-        A robot with a controller goes back to it with the motors on, unless they were switched off by hand.
+        A robot with a controller goes back to it with the motors on, unless others than this session have switched them off.
         """
         robot = self._robot
         if self._source not in robot._claims:
@@ -80,9 +82,10 @@ class Port:
         for laser in robot.lasers:
             laser.restore()
         if not robot._claims:
-            on = robot.name in robot._sim._programs.driving and not robot._keeps_off
+            on = robot.name in robot._sim._programs.driving and (robot.motors_on or self._has_switched_off)
             for command in (cmd.Halt(), cmd.EnableMotors(on), cmd.SetOdometry()):
                 self.submit(command)
+            robot._is_left_off = not on and (robot.motors_on or self._has_switched_off)
             self.reset_limits()
 
     def submit(self, command: cmd.Command) -> None:
@@ -115,6 +118,7 @@ class Port:
 
     def enable_motors(self, on: bool) -> None:
         """Queue: motors on or off."""
+        self._has_switched_off = not on and (self._has_switched_off or self._robot.motors_on)
         self._commands.enable(on)
 
     def set_limits(self, v: float | None = None, w: float | None = None) -> None:

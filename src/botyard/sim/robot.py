@@ -147,7 +147,7 @@ class BaseRobot(Member):
 
     def _restored(self, start: Pose, teleports: int, claims: Sequence[str]) -> None:
         """Reset after the world was restored from a saved state; its lasers get the rays of the model."""
-        self._keeps_off = not self._sim._engine.state.motors[self._sim._engine.rows[self.name]]
+        self._is_left_off = False
         vars(self)["start"] = start
         self._teleports = teleports
         self._claims[:] = claims
@@ -304,15 +304,18 @@ class BaseRobot(Member):
 
     @property
     def is_kept_off(self) -> bool:
-        """Whether the motors are off because they were switched off: they stay off until they are enabled.
+        """Whether the motors are off, or will be, and stay off until they are enabled.
 
-        After the end of a client's session they are off, too, but whoever drives the robot next may enable them.
+        After the end of a client's session they are off, too, but whoever drives the robot next may enable them (`take_over`).
         """
-        return self._keeps_off and not self.motors_on
+        if self.motors_on or self._is_left_off:
+            return False
+        waiting = (command for name, _, _, command in self._sim._engine.queued() if name == self.name)
+        return not any(isinstance(command, cmd.EnableMotors) and command.on for command in waiting)
 
     def take_over(self, source: str = API) -> None:
         """Enable the motors if only the end of a client's session left them off."""
-        if not self.motors_on and not self._keeps_off:
+        if self._is_left_off and not self.motors_on:
             self._sim.submit(self.name, cmd.EnableMotors(True), source)
 
     def press_estop(self, pressed: bool = True, source: str = API) -> None:
@@ -321,20 +324,16 @@ class BaseRobot(Member):
         The robot stops as hard as it can. While the button is pressed the motors are off, whoever commands; after its release they stay off
         until they are enabled (`command.enable`).
         """
-        self._keeps_off = True
+        self._is_left_off = False
         with acting(source):
             self.electrics.estop_pressed = pressed
-        if pressed:
-            self._sim.submit(self.name, cmd.EmergencyStop(), source)
-            self._sim.submit(self.name, cmd.EnableMotors(False), source)
 
     def describe(self) -> list[str]:
         """The whole state as lines of text (SIM-006)."""
         st = self.state
         (x, y, th), (ox, oy, oth), v = st.pose_world, st.pose_odom, st.twist
-        flags = [
-            name for name, on in (("motors", st.motors), ("stalled", st.stalled), ("emergency stop", st.estop)) if on
-        ]
+        stop = st.estop or self.electrics.estop_pressed
+        flags = [name for name, on in (("motors", st.motors), ("stalled", st.stalled), ("emergency stop", stop)) if on]
         lines = [
             f"model {self.spec.name}, time {self._sim.time:.3f} s, clients: {', '.join(self.clients) or 'none'}",
             f"true pose x={x:z.3f} m y={y:z.3f} m th={math.degrees(th):z.2f}°",

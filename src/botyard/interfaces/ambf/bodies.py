@@ -278,7 +278,11 @@ class EngineBody(Body):
             return
         if control is Control.FORCE and not any(values) and int(state.control[row]) == Control.MOTORS:
             return  # idle clients keep sending a zero force
-        sim.submit(self.body, cmd.Demand(control, values), SOURCE)
+        self.drive(cmd.Demand(control, values))
+
+    def drive(self, command: cmd.Command) -> None:
+        """Submit a command, with AMBF as the source."""
+        self.ambf.sim.submit(self.body, command, SOURCE)
 
     def move(self, kind: int, values: tuple[float, float, float]) -> None:
         """Command a body without mass: forces have no effect, a pose is set at once, a velocity lasts until the next command."""
@@ -308,9 +312,14 @@ class EngineBody(Body):
         super().cease()
         self.set_step_hook("twist", None)
         sim = self.ambf.sim
-        row = sim.engine.rows.get(self.body)
-        if row is not None and int(sim.engine.state.control[row]) in (Control.FORCE, Control.POSE, Control.TWIST):
+        if self._is_demanded():
             sim.push(self.body, 0.0, 0.0, 0.0, SOURCE)
+
+    def _is_demanded(self) -> bool:
+        """Whether a force, a pose or a velocity drives it."""
+        engine = self.ambf.sim.engine
+        row = engine.rows.get(self.body)
+        return row is not None and int(engine.state.control[row]) in (Control.FORCE, Control.POSE, Control.TWIST)
 
 
 class RobotBody(EngineBody):
@@ -335,7 +344,7 @@ class RobotBody(EngineBody):
         return "battery, V", (self._port.electrics.volts,)
 
     def drive(self, command: cmd.Command) -> None:
-        """Submit a command, with AMBF as the source."""
+        """Submit a command, with AMBF as the source: a live one, until it ceases."""
         if not self._drives:
             self.robot.claim(SOURCE)
             self._drives = True
@@ -361,7 +370,8 @@ class RobotBody(EngineBody):
     def _stop(self) -> None:
         if self._drives:
             self._drives = False
-            self._port.submit(cmd.Stop())
+            if not self._is_demanded():  # else it coasts
+                self._port.submit(cmd.Stop())
             self.robot.release(SOURCE)
 
     def cease(self) -> None:
