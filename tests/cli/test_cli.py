@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import socket
 import subprocess
@@ -366,6 +367,8 @@ def test_start_poses(capsys: pytest.CaptureFixture[str]) -> None:
     assert outside.x == pytest.approx(sim.scene.bounds[0] - 2.0)
     random = [assembly._start_pose(sim, spec, ("random",), k) for k in range(4)]
     assert len(set(random)) == 4
+    headings = [assembly._start_pose(sim, spec, ("random",), k).th for k in range(20)]  # type: ignore[union-attr]
+    assert {math.floor(th / (math.pi / 2)) for th in headings} == {-2, -1, 0, 1}, "all quadrants"
     assert all(sim._engine.is_free(robot_body(spec, "trial"), p) for p in random if p), "never inside an obstacle"
     assert random == [assembly._start_pose(sim, spec, ("random",), k) for k in range(4)], "from the seed"
 

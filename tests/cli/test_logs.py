@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from botyard import __version__
-from botyard.cli import logs
+from botyard.cli import logs, run
 from botyard.cli.logs import set_up_logging
 from botyard.cli.run import _say_ready
 from botyard.errors import CommandLineError
@@ -87,6 +87,35 @@ def test_five_old_files_are_kept(tmp_path: Path) -> None:
     made.close()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.log", *(f"a.log-{n}" for n in range(1, 6))]
     assert "after" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [
+        ("--noninteractive", 5_000_000), ("--no-gui", 5_000_000), ("", 0), ("--noninteractive --log-file-max-size 0", 0),
+        ("--noninteractive --log-file-max-size 70", 70), ("--log-file-max-size 70", 70),
+    ],
+)  # fmt: skip
+def test_the_size_of_log_files(
+    options: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CLI-026: 5 MB (10⁶ bytes) when no user can be asked, else without a limit."""
+    file = tmp_path / "a.log"
+
+    def log_much(*_: object) -> int:
+        for _ in range(2):
+            log.info("x" * 40)
+        (root,) = logging.getLogger("botyard").handlers
+        root.flush()
+        handlers.append(root._target)
+        return 0
+
+    handlers: list[Any] = []
+    monkeypatch.setattr(run, "_simulate", log_much)
+    code, _, err = call("--nomap", *options.split(), "--no-crash-restart", "-l", str(file), capsys=capsys)
+    assert code == 0, err
+    assert [handler.maxBytes for handler in handlers] == [size]
+    assert file.with_name("a.log-1").exists() == (size == 70)
 
 
 def test_a_stuck_disk_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,7 @@ def test_starts_are_where_the_command_line_says(assembled: Callable[..., Assembl
     assert outside[1][1] < -2.0
     inside = assembled(f"{two} random").poses
     assert all(0 < p.x < 8 and 0 < p.y < 6 for p in inside) and inside[0] != inside[1]
+    assert inside[0].th != inside[1].th and all(p.th for p in inside), "headings too"
     assert assembled(f"{two} random --seed 5").poses != inside
 
 

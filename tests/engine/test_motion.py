@@ -213,10 +213,12 @@ def test_a_circle_closes_for_any_step_length() -> None:
 
 
 def test_lateral_motion_only_with_an_omnidirectional_drive() -> None:
-    e = one()
-    assert run(e, cmd.SetVelocity(vy=0.5), steps=20)[-1, 1] == pytest.approx(0.5)
-    e.state.drive[0] = 1
-    assert run(e, cmd.SetVelocity(vy=0.5), steps=20)[-1, 1] == 0
+    for vy in (0.5, -0.5):
+        e = one()
+        assert run(e, cmd.SetVelocity(vy=vy), steps=20)[-1] == pytest.approx((0.0, vy, 0.0))
+        assert math.copysign(1.0, vy) * e.state.pose[0, 1] > 0.5, "y is to the left"
+        e.state.drive[0] = 1
+        assert run(e, cmd.SetVelocity(vy=vy), steps=20)[-1, 1] == 0
 
 
 @pytest.mark.parametrize(("axis", "snap"), [(0, 0.010), (1, 0.010), (2, 0.05)])

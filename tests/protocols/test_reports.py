@@ -109,6 +109,8 @@ def test_config_round_trip_of_every_field() -> None:
         (-90, 90, 1.0, 181, False), (-90, 90, 0.5, 361, False), (-45, 45, 1.0, 91, False), (-135, 135, 0.25, 1081, False),
         (-10, 10, 5.0, 5, False), (-180, 180, 1.0, 361, False), (90, -90, 1.0, 181, True), (-90, 45, 1.0, 136, False),
         (0, 90, 1.0, 91, False), (-90, 90, 0.1, 1801, False), (-90, 90, 0.0, 0, False), (0, 0, 1.0, 1, False),
+        # increments that do not divide the field of view, and fields of view that are not whole degrees, round up
+        (0, 10, 3.0, 5, False), (-50, 50, 0.6, 168, False), (100, 0, 8.0, 14, True), (0, 10.2, 1.0, 12, False), (-0.2, 0.2, 1.0, 2, False),
     ],
 )  # fmt: skip
 def test_number_of_readings(start: float, end: float, increment: float, count: int, reverse: bool) -> None:
@@ -385,6 +387,10 @@ def test_simstat_of_a_world_without_and_with_a_map() -> None:
     _, _, port = report("p3dx")
     stat = build_simstat(port, port.state())
     assert (stat.flags, stat.gps_quality, stat.lat_e7) == (4, -1, 0)
+    sim = Simulation(Scene(segments=np.array([[0.0, 5, 1, 5]])))
+    port = sim.add_robot(load_robot("p3dx").fitted(GpsSpec()), "r").port("t")
+    stat = build_simstat(port, port.state())
+    assert (stat.flags, stat.gps_quality, stat.lat_e7) == (5, -1, 0), "a map without a georeference"
     sim = Simulation.load("office")
     port = sim.add_robot("p3dx").port("t")
     stat = build_simstat(port, port.state())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from botyard.geometry import Pose
 from botyard.model.library import load_robot
 from botyard.protocols.pioneer.conversation import PioneerSettings
+from botyard.protocols.pioneer.events import Level, LogLine
 from botyard.protocols.pioneer.laserstate import MAX_READINGS
 from botyard.protocols.pioneer.packet import Parser, checksum, command, frame
 from botyard.protocols.pioneer.reports import LaserPart, Sip
@@ -349,13 +350,15 @@ def test_velocities(number: int, argument: int, expected: tuple[float, float, fl
     assert tuple(robot(modem).velocity) == pytest.approx(expected, abs=1e-6)
 
 
-def test_lateral_velocity_of_an_omnidirectional_robot() -> None:
+@pytest.mark.parametrize("mm_s", [200, -200])
+def test_lateral_velocity_of_an_omnidirectional_robot(mm_s: int) -> None:
+    """To the left, and to the right with a negative argument."""
     modem, line = opened("seekur")
     line.send(command(113, 1000))
-    line.send(command(110, 200))
+    line.send(command(110, mm_s))
     modem.run(0.3)
-    assert robot(modem).velocity.vy == pytest.approx(0.2)
-    assert sips(line)[-1].lat_vel == 200
+    assert robot(modem).velocity == pytest.approx((0.0, mm_s / 1000, 0.0))
+    assert sips(line)[-1].lat_vel == mm_s
 
 
 def test_setv_and_setrv_limit_velocities_and_are_reported() -> None:
@@ -444,6 +447,20 @@ def test_motors() -> None:
     modem.run(0.3)
     assert robot(modem).velocity.vx == 0, "what was commanded with motors off is forgotten"
     assert sips(line)[-1].flags & 1 == 1
+
+
+@pytest.mark.parametrize("number", [8, 11, 12, 13, 21, 32, 110])
+def test_motion_commands_without_motors_are_warned_of(number: int) -> None:
+    """MOVE, VEL, HEAD, DHEAD, RVEL, VEL2 and LATVEL: one warning in a session, at the level that the log shows by default."""
+    modem, line = opened("seekur")
+    session = line.connection.session
+    for data in (command(4, 0), command(number, 20), command(number, 20)):
+        session.receive_data(data, modem.now)
+    events = [*iter(session.next_event, None)]
+    warnings = [e.text for e in events if isinstance(e, LogLine) and e.level is Level.WARNING]
+    assert warnings == ["motion commands are ignored while the motors are off (send ENABLE 1)"]
+    modem.run(0.5)
+    assert robot(modem).velocity == (0, 0, 0)
 
 
 def test_set_pose_reset_and_the_moved_flag() -> None:
