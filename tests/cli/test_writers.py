@@ -203,6 +203,7 @@ ALLOWED = {
     "safefile.py": "writes them",
     "ui/window.py": "a folder of its own for a browser",
     "cli/run.py": "os.devnull",
+    "cli/runoptions.py": "the text of a help page",
     "formats/registry.py": "a temporary folder for the files of an archive",
     "native/build.py": "what a build links, in a temporary folder",
     "servers/aside.py": "a temporary folder for what a process says",
