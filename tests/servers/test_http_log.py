@@ -29,7 +29,7 @@ def test_texts_that_are_not_utf_8(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
     async def scene() -> None:
-        bound = listening("127.0.0.1", [0])
+        bound = listening("127.0.0.1", [0], "the test")
         server = HttpServer(accepts, bound, websockets=True)
         port = bound.getsockname()[1]
         for _ in range(40):
