@@ -42,7 +42,7 @@ class Line:
     closed : bool
         Whether the robot's side has closed the connection.
     log : list of str
-        Log lines of the session.
+        Lines that the session logs: information, warnings, errors.
     """
 
     def __init__(self, modem: NullModem, robot: str, manipulator: Manipulator | None) -> None:
@@ -51,7 +51,7 @@ class Line:
         self.log: list[str] = []
         self._modem = modem
         self._manipulate = manipulator or (lambda data: data)
-        logger = logging.Logger(f"nullmodem.{robot}")
+        logger = logging.Logger(f"nullmodem.{robot}", logging.INFO)  # as the program logs by default
         logger.addHandler(_ListHandler(self.log))
         session = Session(modem.desk.port(modem.sim.robots[robot]), modem.settings, modem.now)
         self.connection = Connection(
