@@ -106,14 +106,18 @@ robots_around = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(
-    robots_around, st.floats(0.1, 50.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.booleans(), st.booleans(),
+    robots_around, st.floats(0.1, 50.0), st.floats(0.0, 1.0), st.floats(0.0, 0.3), st.booleans(), st.booleans(),
     st.sampled_from([0.02, 0.1]),
 )  # fmt: skip
 def test_no_mover_gives_a_body_more_than_twice_its_speed(
     movers: list[tuple[float, float, float, float]], mass: float, friction: float, restitution: float, is_round: bool,
     has_walls: bool, step: float,
 ) -> None:  # fmt: skip
-    """v² + k²w² of a free body is at most that of twice the speed of the fastest mover's outline, or what it was before."""
+    """v² + k²w² of a free body is at most that of twice the speed of the fastest mover's outline up to then.
+
+    Energy may grow from one step to the next while a mover slows down: in the mover's frame it does not, in the world's it does.
+    A body that bounces to and fro between two movers of speed v tends to (1 + e) / (1 − e) · v with restitution e, more than 2 v beyond e = 1/3.
+    """
     outline = disc(0.3) if is_round else rectangle(0.6, 0.6)
     spec = DynamicsSpec(mass=mass, friction=friction, floor_friction=0.3 * friction, restitution=restitution)
     thing = BoxObject(name="b", pose=Pose(), length=0.6, width=0.6, parts=(outline,), dynamics=spec)
@@ -125,7 +129,7 @@ def test_no_mover_gives_a_body_more_than_twice_its_speed(
         pose = (1.1 * math.cos(around), 1.1 * math.sin(around), around + math.pi + aside)
         if all(math.dist(pose[:2], other.truth[:2]) > 0.8 for other in robots) and not (has_walls and pose[1] > -0.3):
             robots.append(sim.add_robot("p3dx", f"r{k}", pose=pose))
-    before = 0.0
+    most = 0.0
     for turn in range(3):
         for k, robot in enumerate(robots):
             _, _, v, w = movers[(k + turn) % len(movers)]
@@ -138,9 +142,8 @@ def test_no_mover_gives_a_body_more_than_twice_its_speed(
                 default=0.0,
             )  # fmt: skip
             turns = max((max(abs(u.w), abs(r.velocity.w)) for u, r in zip(commanded, robots, strict=True)), default=0.0)
-            now = energy_speed(sim, "b", gyration)
-            assert now <= max(before, 2.0 * (fastest + (turns + 2.0 * step) * REACH)) + 1e-9
-            before = now
+            most = max(most, 2.0 * (fastest + (turns + 2.0 * step) * REACH))
+            assert energy_speed(sim, "b", gyration) <= most + 1e-9
 
 
 @pytest.mark.parametrize(
