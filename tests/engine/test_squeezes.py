@@ -116,7 +116,8 @@ def test_no_mover_gives_a_body_more_than_twice_its_speed(
     """v² + k²w² of a free body is at most that of twice the speed of the fastest mover's outline up to then.
 
     Energy may grow from one step to the next while a mover slows down: in the mover's frame it does not, in the world's it does.
-    A body that bounces to and fro between two movers of speed v tends to (1 + e) / (1 − e) · v with restitution e, more than 2 v beyond e = 1/3.
+    A body that bounces to and fro between two movers of speed v tends to (1 + e) / (1 − e) · v with restitution e: more than 2 v
+    beyond e = 1/3.
     """
     outline = disc(0.3) if is_round else rectangle(0.6, 0.6)
     spec = DynamicsSpec(mass=mass, friction=friction, floor_friction=0.3 * friction, restitution=restitution)
