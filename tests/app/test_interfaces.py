@@ -128,8 +128,11 @@ def test_one_that_cannot_be_loaded_is_listed_with_why(tmp_path: Path, monkeypatc
     )
     monkeypatch.syspath_prepend(tmp_path)
     rows = {row[0]: row for row in interface_rows()}
-    assert "interface broken: botyard_broken:it cannot be loaded: SystemExit(3)" in rows["broken"][4]
-    assert "interface own: botyard_own:it brings its own servers" in rows["own"][4]
+    assert (
+        'interface "broken" of the package broken: botyard_broken:it cannot be loaded: SystemExit: 3'
+        in rows["broken"][4]
+    )
+    assert 'interface "own" brings its own servers' in rows["own"][4]
     assert rows["ros2"][4] == "yes", "a package takes no name of ours"
 
 

@@ -365,7 +365,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_package_that_cannot_be_imported_spoils_only_robots_that_need_it(package: Any, module: str) -> None:
     package("broken_plugin", "broken = broken_plugin:DEVICE", module)
     sim = Simulation()
-    with pytest.raises(ModelError, match=r'model mine: device "broken": broken_plugin:DEVICE cannot be loaded'):
+    with pytest.raises(
+        ModelError,
+        match=r'model mine: device "broken" of the package broken_plugin: broken_plugin:DEVICE cannot be loaded',
+    ):
         parse_robot('extends = "p3dx"\n[broken]', "mine")
     sim.add_robot("p3dx").devices["gps"].read()
     assert "broken" in devices.device_names()
@@ -374,7 +377,10 @@ def test_a_package_that_cannot_be_imported_spoils_only_robots_that_need_it(packa
 def test_two_packages_with_one_name_are_both_named(package: Any) -> None:
     package("plugin_a", "twice = plugin_a:DEVICE")
     package("plugin_b", "twice = plugin_b:DEVICE")
-    with pytest.raises(ModelError, match="expected one package that has it, found plugin_a:DEVICE, plugin_b:DEVICE"):
+    with pytest.raises(
+        ModelError,
+        match="expected one package that has it, found plugin_a:DEVICE of the package plugin_a, plugin_b:DEVICE of",
+    ):
         find_device("twice")
 
 

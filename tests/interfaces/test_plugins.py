@@ -144,8 +144,8 @@ def test_a_package_that_cannot_be_loaded_is_told_of_and_disturbs_no_other(
     (info / "entry_points.txt").write_text("[botyard.interfaces]\nbroken = nowhere:it\nother = json:dumps\n")
     with caplog.at_level(logging.WARNING):
         assert [i.name for i in plug_ins()] == ["textproto"]
-    assert "interface broken: nowhere:it cannot be loaded" in caplog.text
-    assert "interface other: expected an Interface of that name" in caplog.text
+    assert 'interface "broken" of the package broken: nowhere:it cannot be loaded' in caplog.text
+    assert 'interface "other" of the package broken: expected an Interface of that name' in caplog.text
 
 
 def test_what_is_not_installed_is_told_with_how_to_have_it() -> None:

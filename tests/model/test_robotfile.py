@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botyard import plugins
 from botyard.devices.blobs import BlobFinderSpec
 from botyard.devices.bumpers import BumperSpec
 from botyard.devices.compass import CompassSpec
@@ -22,7 +23,6 @@ from botyard.devices.tables import TableIrSpec
 from botyard.errors import ModelError
 from botyard.formats import scenario
 from botyard.geometry import Pose
-from botyard.model import devices as kinds
 from botyard.model.accessories import GripperSpec
 from botyard.model.beams import ReflectorRule
 from botyard.model.devices import DeviceSpec
@@ -365,8 +365,8 @@ def test_keys_of_very_many_parts_are_refused_before_they_are_read() -> None:
 
 def test_packages_are_not_looked_through_for_each_unknown_key(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    real = kinds.entry_points
-    monkeypatch.setattr(kinds, "entry_points", lambda **which: asked.append(which) or real(**which))
+    real = plugins.entry_points
+    monkeypatch.setattr(plugins, "entry_points", lambda **which: asked.append(which) or real(**which))
     with pytest.raises(ModelError, match='there is no key "k0" here'):
         parse_robot('extends = "p3dx"\n' + "".join(f"k{i} = 1\n" for i in range(50)), "r")
     assert len(asked) <= 1

@@ -451,9 +451,9 @@ def gantt(result: Path, output: Path | None, max_read: tuple[str, ...], force: b
 @command.command("supervisors")
 def supervisors() -> None:
     """List the supervisors that there are, and what each guarantees."""
-    from botyard.traffic.supervisors.registry import find_supervisor, supervisor_names
+    from botyard.traffic.supervisors.registry import all_supervisors
 
-    print_table(("supervisor", "guarantee"), [(name, find_supervisor(name).guarantee) for name in supervisor_names()])
+    print_table(("supervisor", "guarantee"), [(name, one.guarantee) for name, one in all_supervisors()])
 
 
 @command.command("check")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import Any, Final
 from weakref import WeakValueDictionary, ref
 
@@ -30,6 +29,7 @@ from botyard.controllers.wander import Wander
 from botyard.controllers.waypoints import Waypoints
 from botyard.errors import ArgumentError, BotyardError, CommandLineError, WorldError, did_you_mean
 from botyard.model.world import Program
+from botyard.plugins import Group
 from botyard.sim import simulation
 from botyard.sim.simulation import Robot
 
@@ -57,9 +57,20 @@ _GIVEN: Final[WeakValueDictionary[str, Callable[..., Any]]] = WeakValueDictionar
 """Classes and functions of the user by ``module:name``. One that nothing refers to any more is forgotten."""
 
 
+PACKAGED: Final[Group[ControllerFactory]] = Group(
+    name="botyard.controllers",
+    noun="controller",
+    expected="a class or a function",
+    fits=lambda _name, found: callable(found),
+    error=CommandLineError,
+    own=lambda: _BUILTIN,
+)
+"""Controllers of installed packages: a class, or a function that makes a controller of a robot, a seed and options."""
+
+
 def controller_names() -> list[str]:
     """Names of all controllers, sorted."""
-    return sorted({*_BUILTIN, *(e.name for e in entry_points(group="botyard.controllers"))})
+    return sorted([*_BUILTIN, *PACKAGED.names()])
 
 
 @simulation.is_controller.implementation
@@ -182,11 +193,8 @@ def find_controller(name: str) -> ControllerFactory:
             f'controller "{name}" is code, which nobody has allowed here: give it by --controller, use --allow-code, or in Python '
             "set_controller or allow_code=True"
         )
-    for entry in entry_points(group="botyard.controllers", name=name):
-        try:
-            factory: ControllerFactory = entry.load()
-        except CRASHES as error:
-            raise CommandLineError(f"controller {name}: {codeload.said_of(error)}") from error
+    factory = PACKAGED.find(name)
+    if factory is not None:
         return factory
     known = controller_names()
     raise CommandLineError(f'no controller "{name}"{did_you_mean(name, known)} (known: {", ".join(known)})')

@@ -278,13 +278,12 @@ def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
     own = _own_model(name)
     if own is not None:
         return own
-    try:
+    if library.find_name(name) is not None:
         return library.load_robot(name)
-    except ModelError as error:
-        for problem in user_models().problems:  # the model may be defined in the unreadable file
-            raise problem from None
-        hint = did_you_mean(name, model_names())
-        raise ModelError(f'no robot model "{shown(name)}"{hint} ("botyard models" lists them)') from error
+    for problem in user_models().problems:  # the model may be defined in the unreadable file
+        raise problem
+    hint = did_you_mean(name, model_names())
+    raise ModelError(f'no robot model "{shown(name)}"{hint} ("botyard models" lists them)')
 
 
 _making: ContextVar[tuple[str, ...]] = ContextVar("making", default=())

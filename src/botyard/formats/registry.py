@@ -12,9 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
-from functools import cache
 from importlib import resources
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
@@ -52,7 +50,16 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.world import Settings, World
 from botyard.names import shown
+from botyard.plugins import Group
 
+PACKAGED: Final[Group[Format]] = Group(
+    name="botyard.map_formats",
+    noun="map format",
+    expected="a Format",
+    fits=lambda _name, found: isinstance(found, Format),
+    error=UnknownFormatError,
+)
+"""Map formats of installed packages. The name of the entry point is for messages only."""
 _YAML: Final = (".yaml", ".yml")
 BUNDLE: Final = ".zip"
 _CHUNK_BYTES: Final = 1 << 20
@@ -107,10 +114,9 @@ LISTED_SUFFIXES: Final = frozenset({".map", ".world", ".wld", ".geojson", ".dxf"
 """Suffixes of files that are listed as maps; files with other suffixes are often no maps."""
 
 
-@cache
 def formats() -> tuple[Format, ...]:
-    """All formats: those of the package, then those of plug-ins (entry points)."""
-    return (*FORMATS, *(entry.load() for entry in entry_points(group="botyard.map_formats")))
+    """All formats: those of botyard, then those of installed packages; a broken package is left out with a warning."""
+    return (*FORMATS, *PACKAGED.load_all().values())
 
 
 def format_of(source: Source) -> Format:

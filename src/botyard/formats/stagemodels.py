@@ -251,7 +251,8 @@ class ModelLibrary:
     def __init__(self, world: WorldFile, *, stock: bool = True, notes: Notes | None = None) -> None:
         to_metres_and_degrees(world)
         self._world = world
-        self._stock = stock
+        # Packages are looked through once, not for each entity of a large world.
+        self._stock = frozenset({"pioneer", *robot_names()} if stock else ())
         self._known: dict[str, RobotSpec] = {}
         self._inside: set[int] = set()
         self._totals: dict[int, int] = {}
@@ -333,7 +334,7 @@ class ModelLibrary:
 
     def _is_stock(self, name: str) -> bool:
         """Whether a name may be of botyard's library, and is there."""
-        return self._stock and (name == "pioneer" or name in robot_names())
+        return name in self._stock
 
     def robot(self, name: str) -> RobotSpec:
         """The model of a definition.
@@ -396,7 +397,7 @@ class ModelLibrary:
 
     def _types(self) -> list[str]:
         """Names that a model may be based on."""
-        return [*self._world.definitions, *MODEL_TYPES, *(robot_names() if self._stock else ())]
+        return [*self._world.definitions, *MODEL_TYPES, *sorted(self._stock - {"pioneer"})]
 
     def shape(self, links: Sequence[Entity]) -> Shape:
         """The shape of a ``model`` or of a child of one."""

@@ -5,21 +5,14 @@ What an interface is: `botyard.interfaces.interface`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, Final
 
 from botyard.errors import CommandLineError, WorldError, did_you_mean
 from botyard.interfaces.interface import Carrier, Interface
 from botyard.names import shown
-
-GROUP: Final = "botyard.interfaces"
-"""Entry-point group of packages that provide interfaces."""
-MAX_TEXT: Final = 300
-"""Longest reason why an interface of another package cannot be used, characters."""
-
-log = logging.getLogger("botyard.interfaces")
+from botyard.plugins import Group
 
 BUILT_IN: Final[Mapping[str, str]] = {
     name: f"botyard.app.builtin:{name.upper()}"
@@ -31,14 +24,24 @@ BUILT_IN: Final[Mapping[str, str]] = {
 """Interfaces of the package, as entry points like those of other packages; a run starts them in this order, and others after them."""
 
 
-def _of_packages() -> dict[str, EntryPoint]:
-    """Entry points of other packages, by name: looks through all that are installed, which takes milliseconds."""
-    return {e.name: e for e in entry_points(group=GROUP) if e.name not in BUILT_IN}
+def _is_interface(name: str, found: object) -> bool:
+    return isinstance(found, Interface) and found.name == name
+
+
+PACKAGED: Final[Group[Interface]] = Group(
+    name="botyard.interfaces",
+    noun="interface",
+    expected="an Interface of that name",
+    fits=_is_interface,
+    error=WorldError,
+    own=lambda: BUILT_IN,
+)
+"""Interfaces of installed packages."""
 
 
 def interface_names() -> list[str]:
     """Names of all interfaces, sorted; no package is imported."""
-    return sorted([*BUILT_IN, *_of_packages()])
+    return sorted([*BUILT_IN, *PACKAGED.names()])
 
 
 def find_interface(name: str) -> Interface:
@@ -52,40 +55,33 @@ def find_interface(name: str) -> Interface:
         Its package cannot be imported, or the entry point is not an interface of this name.
     """
     if name in BUILT_IN:
-        return _load(EntryPoint(name, BUILT_IN[name], GROUP))
-    entry = _of_packages().get(name)
-    if entry is None:
+        return PACKAGED.load(EntryPoint(name, BUILT_IN[name], PACKAGED.name))
+    found = PACKAGED.find(name)
+    if found is None:
         known = interface_names()
         raise CommandLineError(f'no interface "{shown(name)}"{did_you_mean(name, known)} (known: {", ".join(known)})')
-    return _load(entry)
-
-
-def _load(entry: EntryPoint) -> Interface:
-    """Import an interface. WorldError: see `find_interface`."""
-    name = entry.name
-    try:
-        found = entry.load()
-    except (Exception, SystemExit) as error:  # importing a third-party module may raise anything
-        raise WorldError(f"interface {name}: {entry.value} cannot be loaded: {shown(repr(error), MAX_TEXT)}") from error
-    if not isinstance(found, Interface) or found.name != name:
-        raise WorldError(
-            f"interface {name}: expected an Interface of that name in {entry.value}, found {shown(repr(found))}"
-        )
-    if (found.server is not None or found.carrier is Carrier.OWN) and name not in BUILT_IN:
-        raise WorldError(
-            f"interface {name}: {entry.value} brings its own servers, which only interfaces of botyard may: choose a carrier"
-        )
+    _check_carrier(found)
     return found
 
 
+def _check_carrier(found: Interface) -> None:
+    """Check an interface of a package. WorldError: it brings its own servers."""
+    if found.server is not None or found.carrier is Carrier.OWN:
+        raise WorldError(
+            f'interface "{found.name}" brings its own servers, which only interfaces of botyard may: choose a carrier'
+        )
+
+
 def plug_ins() -> list[Interface]:
-    """Interfaces of other packages; one that cannot be loaded is skipped with a warning."""
+    """Interfaces of installed packages; one that cannot be used is left out with a warning."""
     found = []
-    for _, entry in sorted(_of_packages().items()):
+    for one in PACKAGED.load_all().values():
         try:
-            found.append(_load(entry))
+            _check_carrier(one)
         except WorldError as error:
-            log.warning("%s", error)
+            PACKAGED.leave_out(str(error))
+        else:
+            found.append(one)
     return found
 
 
@@ -117,4 +113,4 @@ def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
     }
 
 
-__all__ = ["BUILT_IN", "GROUP", "find_interface", "interface_names", "parse_choice", "plug_ins"]
+__all__ = ["BUILT_IN", "PACKAGED", "find_interface", "interface_names", "parse_choice", "plug_ins"]

@@ -18,7 +18,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from botyard.extras import EXTRAS, lacking
-from botyard.learning.catalog import TASKS
+from botyard.learning.catalog import PACKAGED, TASKS, task_names
+from botyard.names import shown
 
 if TYPE_CHECKING:
     from botyard.learning.environments import Environment, VectorEnvironment
@@ -54,7 +55,11 @@ def _register() -> None:
     """Register the environments with Gymnasium: since its version 1.0 it looks for no entry points."""
     import gymnasium
 
-    for name in TASKS:
+    for name in task_names():
+        if not name.isidentifier():
+            # It would be no name of an environment, and end the import of this module.
+            PACKAGED.leave_out(f'task "{shown(name)}": expected letters, digits and underscores in its name')
+            continue
         gymnasium.register(
             f"botyard/{name}-v0",
             entry_point="botyard.learning.environments:Environment",

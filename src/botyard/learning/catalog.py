@@ -1,4 +1,4 @@
-"""The tasks of this package by their names."""
+"""Learning tasks by their names: botyard's, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from botyard.errors import ArgumentError
+from botyard.plugins import Group
 
 if TYPE_CHECKING:
     from botyard.learning.tasks.base import Task
@@ -21,6 +22,27 @@ TASKS: Final = {
     "SocialNavigate": "social",
 }
 """Modules of `botyard.learning.tasks` by the classes of tasks in them. Gymnasium has these as ``botyard/NAME-v0``."""
+
+PACKAGED: Final[Group[type[Task]]] = Group(
+    name="botyard.learning_tasks",
+    noun="task",
+    expected="a class of tasks",
+    fits=lambda _name, found: _is_task(found),
+    error=ArgumentError,
+    own=lambda: TASKS,
+)
+"""Learning tasks of installed packages."""
+
+
+def _is_task(kind: object) -> bool:
+    from botyard.learning.tasks.base import Task
+
+    return isinstance(kind, type) and issubclass(kind, Task)
+
+
+def task_names() -> tuple[str, ...]:
+    """Names of all tasks: botyard's, then those of installed packages. Nothing is imported."""
+    return (*TASKS, *PACKAGED.names())
 
 
 def find_task(task: str | Task | type[Task], **options: Any) -> Task:
@@ -42,10 +64,14 @@ def find_task(task: str | Task | type[Task], **options: Any) -> Task:
     kind: Any = task
     if isinstance(task, str) and task in TASKS:
         kind = getattr(importlib.import_module(f"botyard.learning.tasks.{TASKS[task]}"), task)
-    if not (isinstance(kind, type) and issubclass(kind, Task)):
-        raise ArgumentError(f"task: expected one of {', '.join(TASKS)}, a Task or a class of them, found {task!r}")
+    elif isinstance(task, str):
+        kind = PACKAGED.find(task)
+    if not _is_task(kind):
+        raise ArgumentError(
+            f"task: expected one of {', '.join(task_names())}, a Task or a class of them, found {task!r}"
+        )
     made: Task = kind(**options)
     return made
 
 
-__all__ = ["TASKS", "find_task"]
+__all__ = ["PACKAGED", "TASKS", "find_task", "task_names"]

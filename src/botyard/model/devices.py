@@ -11,12 +11,10 @@ and access the engine only through the `botyard.devices.view.View` that they are
 from __future__ import annotations
 
 import math
-import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import EntryPoint
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast, get_args
 
@@ -31,6 +29,7 @@ from botyard.model.obstacles import Visible
 from botyard.model.parameters import Parameter, check_types, parameter, parameters_of, range_problems
 from botyard.model.rosmessages import RosFrame, RosMessage
 from botyard.names import is_name, shown
+from botyard.plugins import Group
 
 if TYPE_CHECKING:
     from botyard.engine.tables import Table
@@ -264,35 +263,26 @@ def register(device: Device[Any, Any]) -> None:
 
 def device_names() -> tuple[str, ...]:
     """Names of all kinds of devices, sorted."""
-    return tuple(sorted({*_KNOWN, *_BUILT_IN_NAMES, *_installed()}))
+    return tuple(sorted({*_KNOWN, *_BUILT_IN_NAMES, *PACKAGED.names()}))
 
 
 def is_device(name: str) -> bool:
     """Whether there is a kind of device of a name; it is not loaded."""
-    return name in _KNOWN or name in _BUILT_IN_NAMES or name in _installed()
+    return name in _KNOWN or name in _BUILT_IN_NAMES or name in PACKAGED
 
 
 _BUILT_IN_NAMES: Final = frozenset(entry.name for entry in BUILT_IN)
 
 
-def _installed() -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Entry points of installed packages, by name. The scan takes milliseconds: it is cached until a folder of `sys.path` changes."""
-    return _entries_of(tuple((folder, _modified_ns(folder)) for folder in sys.path))
-
-
-def _modified_ns(folder: str) -> int:
-    try:
-        return os.stat(folder or ".").st_mtime_ns
-    except (OSError, ValueError):
-        return 0
-
-
-@lru_cache(maxsize=1)
-def _entries_of(_path: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[EntryPoint, ...]]:
-    found: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in entry_points(group=GROUP):
-        found[entry.name] = (*found.get(entry.name, ()), entry)
-    return found
+PACKAGED: Final[Group[Device[Any, Any]]] = Group(
+    name=GROUP,
+    noun="device",
+    expected="a Device of that name",
+    fits=lambda name, found: isinstance(found, Device) and found.name == name,
+    error=ModelError,
+    own=lambda: _BUILT_IN_NAMES,
+)
+"""Kinds of devices of installed packages."""
 
 
 def find_device(name: str) -> Device[Any, Any]:
@@ -306,25 +296,12 @@ def find_device(name: str) -> Device[Any, Any]:
     known = _KNOWN.get(name)
     if known is not None:
         return known
-    entries = [e for e in BUILT_IN if e.name == name] or _offered(name)
-    if not entries:
+    built_in = next((e for e in BUILT_IN if e.name == name), None)
+    device = PACKAGED.find(name) if built_in is None else PACKAGED.load(built_in)
+    if device is None:
         raise ModelError(f'no device "{shown(name)}"{did_you_mean(name, device_names())}')
-    if len(entries) > 1:
-        values = ", ".join(sorted(e.value for e in entries))
-        raise ModelError(f'device "{name}": expected one package that has it, found {values}')
-    try:
-        device = entries[0].load()
-    except (Exception, SystemExit) as error:  # code of a plug-in may raise anything
-        raise ModelError(f'device "{name}": {entries[0].value} cannot be loaded: {error!r}') from error
-    if not isinstance(device, Device) or device.name != name:
-        raise ModelError(f'device "{name}": expected a Device of that name in {entries[0].value}')
     _KNOWN[name] = device
     return device
-
-
-def _offered(name: str) -> list[EntryPoint]:
-    """Entry points of plug-ins with a name, without duplicates: a package may be found twice on the path."""
-    return list({e.value: e for e in _installed().get(name, ())}.values())
 
 
 def built_in_devices() -> list[Device[Any, Any]]:

@@ -1,4 +1,7 @@
-"""The library of robot and sensor models: TOML files of the package, or the user's own, read and validated.
+"""The library of robot and sensor models: TOML files of botyard, of installed packages, or the user's own, read and validated.
+
+Packages add robot models by entry points of the group ``botyard.robot_models``: the name is the model's, the value is the
+module beside whose code ``NAME.toml`` lies.
 
 A robot file may say ``extends = "other"``: tables are merged key by key, everything else is replaced. Lengths are metres;
 angles are degrees where the key or the comment in the file says so (they are written by people) and radians from here on.
@@ -11,6 +14,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
+from types import ModuleType
 from typing import Any, Final
 
 from botyard import arguments
@@ -21,7 +25,8 @@ from botyard.model.filetables import TableError, checked
 from botyard.model.robot import RobotSpec
 from botyard.model.robotfile import LaserFile, RobotFile, gather_devices, laser_of, to_spec, to_table
 from botyard.model.sensors import LaserSpec
-from botyard.names import shown
+from botyard.names import is_name, shown
+from botyard.plugins import Group
 
 
 def _builtin(folder: str) -> dict[str, str]:
@@ -30,6 +35,8 @@ def _builtin(folder: str) -> dict[str, str]:
     return {f.name.removesuffix(".toml"): f.read_text("utf-8") for f in root.iterdir() if f.name.endswith(".toml")}
 
 
+MAX_PARENTS: Final = 20
+"""Maximum number of models that extend each other: a package's model may extend itself by mistake."""
 MAX_KEY_PARTS: Final = 100
 """Maximum number of parts of a dotted key in a TOML file."""
 
@@ -37,6 +44,35 @@ MAX_KEY_PARTS: Final = 100
 @cache
 def _robot_texts() -> dict[str, str]:
     return _builtin("robots")
+
+
+def _is_folder_of(name: str, found: object) -> bool:
+    return isinstance(found, ModuleType) and is_name(name) and resources.files(found).joinpath(f"{name}.toml").is_file()
+
+
+PACKAGED: Final[Group[ModuleType]] = Group(
+    name="botyard.robot_models",
+    noun="robot model",
+    expected="a module with the file of that model (NAME.toml) in its folder",
+    fits=_is_folder_of,
+    error=ModelError,
+    own=lambda: _robot_texts(),
+)
+"""Robot models of installed packages: the modules in whose folders the files lie."""
+
+
+def _text_of(name: str) -> str | None:
+    """Return the text of a model file, of botyard or of an installed package; None if there is none."""
+    text = _robot_texts().get(name)
+    module = PACKAGED.find(name) if text is None else None
+    if module is None:
+        return text
+    try:
+        return resources.files(module).joinpath(f"{name}.toml").read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(
+            f'robot model "{shown(name)}": {module.__name__}/{name}.toml cannot be read: {error}'
+        ) from None
 
 
 @cache
@@ -96,25 +132,27 @@ def base_model(name: str) -> RobotSpec:
     return _user_model(name) or load_robot(name)
 
 
-def _resolve(raw: dict[str, Any], name: str, *, built_in: bool = False) -> dict[str, Any]:
+def _resolve(raw: dict[str, Any], name: str, *, built_in: bool = False, depth: int = 0) -> dict[str, Any]:
     """Apply ``extends`` until the root; `abstract` and `description` are not inherited.
 
-    A model of the library (`built_in`) extends models of the library, any other the user's models first.
+    A model of the library or of a package (`built_in`) extends models of these, any other the user's models first.
     """
     parent = raw.get("extends")
     if parent is None:
         return raw
     if not isinstance(parent, str):
         raise TableError("extends", f"expected the name of a robot model, found {shown(parent)}")
-    texts = _robot_texts()
     own = None if built_in else _user_model(parent)
     if own is not None:
         base = to_table(own)
-    elif parent in texts:
-        base = _resolve(_parse_toml(texts[parent], f"robots/{parent}.toml"), parent, built_in=True)
     else:
-        hint = did_you_mean(parent, texts)
-        raise TableError("extends", f'expected a robot model, found "{shown(parent)}"{hint}')
+        text = _text_of(parent)
+        if text is None:
+            hint = did_you_mean(parent, (*_robot_texts(), *PACKAGED.names()))
+            raise TableError("extends", f'expected a robot model, found "{shown(parent)}"{hint}')
+        if depth == MAX_PARENTS:
+            raise TableError("extends", f"expected at most {MAX_PARENTS} models that extend each other, found more")
+        base = _resolve(_parse_toml(text, f"robots/{parent}.toml"), parent, built_in=True, depth=depth + 1)
     base = {k: v for k, v in base.items() if k not in ("abstract", "description")}
     return _merge(base, raw)
 
@@ -160,7 +198,7 @@ def parse_robot(text: str, name: str) -> RobotSpec:
 def robot_of(table: Mapping[str, Any], name: str, *, built_in: bool = False) -> RobotSpec:
     """A robot model from the contents of a robot file, ``extends`` included; `name` becomes its model name.
 
-    A file of the library (`built_in`) extends the library's models, whatever the user has defined.
+    A file of the library or of a package (`built_in`) extends models of these, whatever the user has defined.
 
     Raises
     ------
@@ -179,13 +217,18 @@ def robot_of(table: Mapping[str, Any], name: str, *, built_in: bool = False) -> 
 
 
 @cache
-def _load_builtin(name: str) -> RobotSpec:
-    return robot_of(_parse_toml(_robot_texts()[name], name), name, built_in=True)
+def _load_text(name: str, text: str) -> RobotSpec:
+    return robot_of(_parse_toml(text, name), name, built_in=True)
+
+
+def robot_names() -> tuple[str, ...]:
+    """Names of the robot models of the library and of installed packages that can be put into a world, sorted."""
+    packaged = PACKAGED.names()
+    return tuple(sorted((*_own_names(), *packaged))) if packaged else _own_names()
 
 
 @cache
-def robot_names() -> tuple[str, ...]:
-    """Names of the robot models of the library that can be put into a world, sorted."""
+def _own_names() -> tuple[str, ...]:
     texts = _robot_texts().items()
     return tuple(sorted(n for n, t in texts if "abstract" not in t or not tomllib.loads(t).get("abstract", False)))
 
@@ -196,11 +239,19 @@ ALIASES = {"p3dx_noerr": "p3dx-no-error"}
 
 @cache
 def _by_lower_name() -> dict[str, str]:
-    return {name.lower(): name for name in robot_names()} | ALIASES
+    return {name.lower(): name for name in _own_names()} | ALIASES
+
+
+def find_name(name: str) -> str | None:
+    """Return the model name that a name in any case stands for, in the library or in a package; None if there is none."""
+    lower = name.lower()
+    return _by_lower_name().get(lower) or next((n for n in PACKAGED.names() if n.lower() == lower), None)
 
 
 def load_robot(model: str) -> RobotSpec:
-    """Find a robot model by the name of the library (any case); files are read by `botyard.formats.models.load_robot`.
+    """Find a robot model of the library or of an installed package by its name (any case).
+
+    `botyard.formats.models.load_robot` reads files, too.
 
     Raises
     ------
@@ -208,7 +259,9 @@ def load_robot(model: str) -> RobotSpec:
         Unknown model (with the nearest known name), or a wrong description.
     """
     name = str(arguments.path(model, "model"))
-    known = _by_lower_name()
-    if name.lower() not in known:
-        raise ModelError(f'no robot model "{shown(name)}"{did_you_mean(name, known)} ("botyard models" lists them)')
-    return _load_builtin(known[name.lower()])
+    found = find_name(name)
+    text = None if found is None else _text_of(found)
+    if found is None or text is None:
+        hint = did_you_mean(name, {*_by_lower_name(), *PACKAGED.names()})
+        raise ModelError(f'no robot model "{shown(name)}"{hint} ("botyard models" lists them)')
+    return _load_text(found, text)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib.metadata import entry_points
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from botyard.codeload import is_code, load_named, said_of
+from botyard.plugins import Group
 from botyard.traffic.supervisors.base import Supervisor, SupervisorError
 from botyard.traffic.supervisors.fixedorder import FixedOrder
 from botyard.traffic.supervisors.reserving import Bankers, Chained, Dummy, FirstComeFirstServed, Nobody, Priority
 
-GROUP: Final = "botyard.supervisors"
-"""Entry-point group of packages that provide supervisors."""
 BUILT_IN: Final[Mapping[str, type[Supervisor]]] = {
     "none": Nobody,
     "dummy": Dummy,
@@ -24,9 +22,29 @@ BUILT_IN: Final[Mapping[str, type[Supervisor]]] = {
 }
 
 
+PACKAGED: Final[Group[Callable[[], object]]] = Group(
+    name="botyard.supervisors",
+    noun="supervisor",
+    expected="a class of supervisors",
+    fits=lambda _name, found: callable(found),
+    error=SupervisorError,
+    own=lambda: BUILT_IN,
+)
+"""Supervisors of installed packages: a class, or a function that makes a supervisor."""
+
+
 def supervisor_names() -> tuple[str, ...]:
     """Names of all built-in and installed supervisors."""
-    return (*BUILT_IN, *sorted(e.name for e in entry_points(group=GROUP)))
+    return (*BUILT_IN, *PACKAGED.names())
+
+
+def all_supervisors() -> Iterator[tuple[str, Supervisor]]:
+    """Make all supervisors, by name; a broken one of a package is left out with a warning."""
+    for name in (*BUILT_IN, *PACKAGED.load_all()):
+        try:
+            yield name, find_supervisor(name)
+        except SupervisorError as error:
+            PACKAGED.leave_out(str(error))
 
 
 def find_supervisor(name: str) -> Supervisor:
@@ -44,13 +62,13 @@ def find_supervisor(name: str) -> Supervisor:
     """
     if name in BUILT_IN:
         return BUILT_IN[name]()
-    entries = () if is_code(name) else tuple(entry_points(group=GROUP, name=name))
-    if not is_code(name) and len(entries) != 1:
+    kind = None if is_code(name) else PACKAGED.find(name)
+    if not is_code(name) and kind is None:
         raise SupervisorError(
             f'no supervisor "{name}": expected file.py:Class, module:Class or one of {", ".join(supervisor_names())}'
         )
     try:
-        made = (entries[0].load() if entries else load_named(name))()
+        made = (kind or load_named(name))()
     except (Exception, SystemExit) as error:  # code of others may raise anything
         raise SupervisorError(f'supervisor "{name}" cannot be used: {said_of(error)}') from error
     if not isinstance(made, Supervisor):
@@ -58,4 +76,4 @@ def find_supervisor(name: str) -> Supervisor:
     return made
 
 
-__all__ = ["BUILT_IN", "GROUP", "find_supervisor", "supervisor_names"]
+__all__ = ["BUILT_IN", "PACKAGED", "all_supervisors", "find_supervisor", "supervisor_names"]
