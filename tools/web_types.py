@@ -13,11 +13,13 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
+from botyard.formats.registry import BUNDLE, FORMATS
 from botyard.protocols.webgui import frames, messages
 from botyard.recording.samples import USUAL
+from botyard.servers.web import MAX_UPLOAD
 
 TARGET = Path(__file__).parents[1] / "web/src/generated/messages.ts"
-HEAD = """// Made by tools/web_types.py from src/botyard/protocols/webgui and recording/samples.py; do not edit.
+HEAD = """// Made by tools/web_types.py from src/botyard/protocols/webgui, recording/samples.py, formats/registry.py and servers/web.py; do not edit.
 """
 
 
@@ -87,6 +89,10 @@ def everything() -> str:
     parts.append("\n".join(f"export const {name} = {value};" for name, value in constants.items()))
     usual = f"export const USUAL_TOPICS: readonly string[] = {json.dumps(USUAL)};"
     parts.append(f"/** Topics of a recording when nobody names any, beside scans. */\n{usual}")
+    suffixes = ",".join(dict.fromkeys([*(s for one in FORMATS for s in one.suffixes), BUNDLE]))
+    world_files = f"export const WORLD_FILES = {json.dumps(suffixes)};"
+    parts.append(f"/** Suffixes of the files of maps and worlds that botyard reads. */\n{world_files}")
+    parts.append(f"/** The simulator takes no larger uploads, bytes. */\nexport const MAX_UPLOAD = {MAX_UPLOAD};")
     for enum in (frames.Block, frames.Bit):
         members = ", ".join(f"{m.name}: {m.value}" for m in enum)
         parts.append(f"export const {enum.__name__} = {{ {members} }} as const;")

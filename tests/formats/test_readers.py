@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import random
+import re
 import tempfile
 import zipfile
 from copy import copy
@@ -305,3 +306,16 @@ def test_what_is_told_of_an_archive_names_it_and_is_fit_for_a_terminal(files: di
     assert "of/mine.zip" in told[-1]
     for text in told:
         assert text.isprintable() and len(text) < 1300 and tempfile.gettempdir() not in text
+
+
+def test_the_page_offers_files_of_all_formats() -> None:
+    """Its list of suffixes is made from the registry."""
+    from tools.web_types import TARGET, everything
+
+    text = TARGET.read_text("utf-8")
+    assert text == everything(), f"run: python tools/web_types.py, and commit {TARGET.name}"
+    (line,) = re.findall(r'WORLD_FILES = "(.*)"', text)
+    offered = line.split(",")
+    for one in FORMATS:
+        assert {*one.suffixes} <= {*offered}, one.name
+    assert ".zip" in offered

@@ -1,4 +1,4 @@
-// Made by tools/web_types.py from src/botyard/protocols/webgui and recording/samples.py; do not edit.
+// Made by tools/web_types.py from src/botyard/protocols/webgui, recording/samples.py, formats/registry.py and servers/web.py; do not edit.
 
 
 /** What a page's frames are to hold. */
@@ -663,6 +663,12 @@ export const PAST = 4;
 
 /** Topics of a recording when nobody names any, beside scans. */
 export const USUAL_TOPICS: readonly string[] = ["*/odom", "*/base_pose_ground_truth", "*/cmd_vel", "/tf", "/tf_static", "/map", "/rosout"];
+
+/** Suffixes of the files of maps and worlds that botyard reads. */
+export const WORLD_FILES = ".map,.world,.yaml,.yml,.json,.bag,.mcap,.db3,.geojson,.wld,.png,.pgm,.pbm,.ppm,.pnm,.bmp,.gif,.jpg,.jpeg,.tif,.tiff,.webp,.svg,.dxf,.zip";
+
+/** The simulator takes no larger uploads, bytes. */
+export const MAX_UPLOAD = 67108864;
 
 export const Block = { POSE: 1, STATE: 2, ODOMETRY: 3, VELOCITY: 4, READINGS: 5, BRIGHT: 6 } as const;
 

@@ -1,17 +1,10 @@
 // The map of the world: fetched to be drawn, sent from this computer, saved with the world.
 
 import { bundle, bundleName } from "../net/bundle";
-import type { MapInfo } from "../generated/messages";
+import { MAX_UPLOAD, type MapInfo } from "../generated/messages";
 import { decodeMap, type WorldMap } from "../net/frames";
 import { shown } from "../text";
 import type { Asks, Download, Fetch, Says } from "./ports";
-
-/** The simulator takes no larger uploads, bytes (MAX_UPLOAD of servers/web.py). */
-export const MAX_UPLOAD = 64 * 1024 * 1024;
-
-/** Files of maps and worlds that can be sent. */
-export const WORLD_FILES =
-  ".map,.world,.wld,.yaml,.yml,.json,.geojson,.png,.pgm,.pbm,.ppm,.pnm,.bmp,.gif,.jpg,.jpeg,.tif,.tiff,.webp,.svg,.dxf,.zip";
 
 export class Maps {
   name = $state("");
