@@ -19,7 +19,7 @@ from botyard.recording.samples import USUAL
 from botyard.servers.web import MAX_UPLOAD
 
 TARGET = Path(__file__).parents[1] / "web/src/generated/messages.ts"
-HEAD = """// Made by tools/web_types.py from src/botyard/protocols/webgui, recording/samples.py, formats/registry.py and servers/web.py; do not edit.
+HEAD = """// Made by tools/web_types.py from protocols/webgui, recording/samples, formats/registry and servers/web; do not edit.
 """
 
 

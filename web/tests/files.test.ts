@@ -1,9 +1,9 @@
 import { unzipSync } from "fflate";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { MAP_MAGIC } from "../src/generated/messages";
+import { MAP_MAGIC, MAX_UPLOAD } from "../src/generated/messages";
 import type { WorldMap } from "../src/net/frames";
 import { Capture, MAX_PICTURES, type PictureKind } from "../src/stores/capture.svelte";
-import { Maps, MAX_UPLOAD } from "../src/stores/maps.svelte";
+import { Maps } from "../src/stores/maps.svelte";
 import { FakeNotices, FakeSimulator, mapInfo, settle } from "./storefakes";
 
 /** The bytes of a map with one wall (layout: src/botyard/protocols/webgui/frames.py). */

@@ -1,4 +1,4 @@
-// Made by tools/web_types.py from src/botyard/protocols/webgui, recording/samples.py, formats/registry.py and servers/web.py; do not edit.
+// Made by tools/web_types.py from protocols/webgui, recording/samples, formats/registry and servers/web; do not edit.
 
 
 /** What a page's frames are to hold. */
