@@ -83,6 +83,7 @@ def test_every_limit_of_what_others_send_is_told() -> None:
             "formats",
             "names",
             "pictures",
+            "plugins",
             "protocols",
             "recording",
             "servers",

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import botyard
+from botyard import testing
 from botyard.controllers import registry as controllers
 from botyard.errors import ArgumentError, BotyardError, CommandLineError, FormatError, ModelError, WorldError
 from botyard.formats import models
@@ -230,3 +231,19 @@ def test_every_group_of_the_program_is_in_the_list_of_these_tests() -> None:
     text = "".join(p.read_text("utf-8") for p in (ROOT / "src/botyard").rglob("*.py"))
     used = set(re.findall(r'(?:name=|GROUP: Final = )"(botyard\.\w+)"', text))
     assert used == GROUPS.keys(), "add the new group to GROUPS in tests/leaves/test_plugins.py"
+
+
+def test_the_page_on_adding_things_names_all_groups_checks_and_files_that_there_are() -> None:
+    page = ROOT / "docs/howto/adding.md"
+    text = page.read_text("utf-8")
+    unnamed = [name for name in GROUPS if f'[project.entry-points."{name}"]' not in text]
+    assert not unnamed, f"add a section with an example to {page}"
+    checks = [name for name in testing.__all__ if name.startswith("check_") and name != "check_session"]
+    assert not [name for name in checks if name not in text], f"name the check in {page}"
+    named = re.findall(r"`((?:src|tests|docs|examples)/[\w./-]+)`", text)
+    there = [name for name in named if "NAME" not in name]
+    assert len(there) > 30
+    assert not [name for name in there if not (ROOT / name).exists()], f"{page} names files that are not there"
+    table = (ROOT / "docs/explanation/architecture.md").read_text("utf-8")
+    missing = [name for name in GROUPS if f"entry points `{name}`" not in table]
+    assert not missing, 'add a row to the table "Where a new thing goes" of docs/explanation/architecture.md'
