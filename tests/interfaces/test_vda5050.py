@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botyard.interfaces.vda5050.fleet import MAX_ERRORS, STATE_PERIOD_S, Fleet
+from botyard.interfaces.vda5050.fleet import MAX_ERRORS, STATE_PERIOD_S, STATE_RATE, Fleet
 from botyard.protocols.vda5050 import Node, Order, OrderError, Vehicle5050, order_message
 from botyard.traffic.kernels import events as k
 from botyard.traffic.motion import Path2
@@ -453,6 +453,36 @@ def test_states_are_sent_when_something_changes_and_now_and_then() -> None:
         json.loads(m.payload)["headerId"] for m in (yard.fleet.online(0), yard.fleet.online(1), *yard.fleet.offline())
     ]
     assert headers == [3, 3, 4, 4], "each AGV counts its own"
+
+
+def test_states_keep_to_their_rate_however_often_they_change() -> None:
+    yard = Yard()
+    yard.order(0, crossing("a", True, 2000, nodes=2000))
+    sent = {topic: 0 for topic in yard.fleet.order_topics}
+    for n in range(500):
+        for i in (0, 1):
+            yard.order(i, b"no order")
+        for message in yard.fleet.states(yard.now + 0.01 * n):
+            sent[message.topic.replace("/state", "/order")] += len(message.payload)
+    one, two = sent.values()
+    assert 0.5 * 5.0 * STATE_RATE / 2 < one < 7.0 * STATE_RATE / 2, "half of the rate, and a second at once"
+    assert two > 0.5 * 500 * 1500, "the other AGV says all that changes"
+    assert yard.look(last=True) == 2, "the last states are sent, however late"
+    assert len(yard.last[0]["errors"]) == MAX_ERRORS + 1
+    assert yard.last[0]["orderId"] == "a"
+
+
+def test_a_state_waits_until_the_one_before_it_has_left() -> None:
+    yard = Yard()
+    assert yard.look() == 2
+    yard.order(0, b"no order")
+    yard.order(1, b"no order")
+    yard.now += 1.0
+    assert [m.topic for m in yard.fleet.states(yard.now, busy={0})] == ["uagv/v2/acme/two/state"]
+    yard.now += 10 * STATE_PERIOD_S
+    assert [m.topic for m in yard.fleet.states(yard.now, busy={0})] == ["uagv/v2/acme/two/state"]
+    assert yard.look() == 1
+    assert len(yard.last[0]["errors"]) == 1
 
 
 def test_what_the_broker_is_told() -> None:

@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from paho.mqtt import client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 
 from botyard.protocols.vda5050 import Node, Order, Vehicle5050, order_message
-from botyard.servers.vda5050 import MAX_PAYLOAD
+from botyard.servers.vda5050 import MAX_PAYLOAD, MqttFleet
+from botyard.traffic.task import Vehicle
 from tests.ports import free_port
 from tests.waiting import PATIENCE, wait
 
@@ -213,6 +215,33 @@ def test_bad_orders_are_errors_and_never_the_end(broker: int) -> None:
             "hall",
         )
         assert (last["nodeStates"], last["errors"]) == ([], [])
+
+
+class Slow:
+    """An MQTT client whose broker reads nothing."""
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+
+    def publish(self, *_message: Any) -> mqtt.MQTTMessageInfo:
+        self.kept.append(mqtt.MQTTMessageInfo(len(self.kept)))
+        return self.kept[-1]
+
+
+def test_states_do_not_pile_up_for_a_broker_that_does_not_read() -> None:
+    agvs = MqttFleet([Vehicle5050("botyard", f"agv{i}") for i in range(2)], Vehicle(ends=np.ones(1)))
+    slow = [Slow(), Slow()]
+    agvs._clients = {f"uagv/v2/botyard/agv{i}": client for i, client in enumerate(slow)}
+    for n in range(100):
+        agvs.fleet.receive("uagv/v2/botyard/agv0/order", b"no order")
+        agvs._send_states(6.0 * n)
+    assert [len(client.kept) for client in slow] == [1, 1]
+    slow[0].kept[0]._set_as_published()
+    agvs._send_states(700.0)
+    assert [len(client.kept) for client in slow] == [2, 1]
+    agvs._let_in(1)  # connected again
+    agvs._send_states(700.0)
+    assert [len(client.kept) for client in slow] == [2, 3]
 
 
 def test_no_broker() -> None:

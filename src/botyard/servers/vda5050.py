@@ -89,6 +89,9 @@ class MqttFleet:
         self._inboxes = {topic: Inbox(partial(self._lost, topic)) for topic in self.fleet.order_topics}
         self._clients: dict[str, Any] = {}
         """MQTT clients by the topic of an AGV without its last part."""
+        self._numbers = {_agv_of(topic): i for i, topic in enumerate(self._inboxes)}
+        self._leaving: dict[int, Any] = {}
+        """The state of each AGV that the MQTT client may still keep."""
         self._connected: set[int] = set()
         self._arrived = asyncio.Event()
         """Orders may wait in the inboxes."""
@@ -133,6 +136,7 @@ class MqttFleet:
         client.on_connect, client.on_message = connected, received
 
     def _let_in(self, i: int) -> None:
+        self._leaving.pop(i, None)  # a new connection sends nothing of the one before
         self._send([self.fleet.online(i)])
         self._connected.add(i)
 
@@ -148,6 +152,13 @@ class MqttFleet:
             for message in messages
             if (client := self._clients.get(_agv_of(message.topic))) is not None
         ]
+
+    def _send_states(self, now: float, last: bool = False) -> None:
+        """Publish the states that are due. The MQTT client keeps what the broker does not read, so each AGV has one state there."""
+        self._leaving = {i: sent for i, sent in self._leaving.items() if not _has_left(sent)}
+        states = self.fleet.states(now, last, self._leaving)
+        for message, sent in zip(states, self._send(states), strict=True):
+            self._leaving[self._numbers[_agv_of(message.topic)]] = sent
 
     def _disconnect(self) -> None:
         """Disconnect all AGVs. Blocks, for a little more than `OFFLINE_WAIT_S` at most."""
@@ -192,7 +203,7 @@ class MqttFleet:
                     await self._tick(worker)
             finally:
                 worker.cancel()
-            self._send(self.fleet.states(clock(), last=True))
+            self._send_states(clock(), last=True)
             return self.fleet.finish(ending or Ending.TIMEOUT)
         finally:
             await asyncio.to_thread(self._disconnect)
@@ -201,7 +212,7 @@ class MqttFleet:
         """Send states, and wait for the next look at the clock."""
         if worker.done():
             worker.result()
-        self._send(self.fleet.states(asyncio.get_running_loop().time()))
+        self._send_states(asyncio.get_running_loop().time())
         await asyncio.sleep(TICK_S)
 
     async def _take_orders(self, speed: float) -> None:
@@ -224,6 +235,14 @@ class MqttFleet:
         topics = self.fleet.order_topics
         more = " …" if len(topics) > 1 else ""
         return shown(f"waiting for an order for each of {len(topics)} AGVs: {topics[0]}{more}", 300)
+
+
+def _has_left(sent: Any) -> bool:
+    """Whether the MQTT client does not keep a message any more."""
+    try:
+        return bool(sent.is_published())
+    except (RuntimeError, ValueError):  # it never went to the broker
+        return True
 
 
 def _agv_of(topic: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 from botyard.control.fence import Fence
 from botyard.elementary import atan2
 from botyard.interfaces.vda5050.routes import MAX_CONFLICTS, MAX_PAIRS, Route, common_nodes, listed_conflicts, route_of
+from botyard.protocols.tokenbucket import TokenBucket
 from botyard.protocols.vda5050 import Order, OrderError, OrderTexts, Vehicle5050, merge, parse_order, state_text
 from botyard.traffic.engine import Traffic
 from botyard.traffic.geometry import SearchLimit
@@ -29,6 +30,8 @@ from botyard.traffic.task import I8, Task, Vehicle
 
 STATE_PERIOD_S: Final = 5.0
 """Longest time between two states, s of wall time; changes are sent at once."""
+STATE_RATE: Final = 4_000_000
+"""Bytes of states of all AGVs together in a second of wall time, apart from the last ones. Each AGV has an equal share."""
 MAX_ERRORS: Final = 10
 """Older errors of orders that an AGV's state lists beside the newest one."""
 
@@ -82,7 +85,7 @@ class Change:
 class _Agv:
     """One AGV: its identity, its order, and the last state sent."""
 
-    def __init__(self, name: Vehicle5050) -> None:
+    def __init__(self, name: Vehicle5050, state_rate: float) -> None:
         self.name = name
         self.order: Order | None = None
         self.route: Route | None = None
@@ -91,6 +94,7 @@ class _Agv:
         self.headers = 0
         self.last_state: object = None
         self.last_sent = -math.inf
+        self.state_bytes = TokenBucket(state_rate, state_rate, 0.0)
         self.permitted = 0
         self.fence = Fence(log, f"AGV {name.serial}")
 
@@ -128,7 +132,7 @@ class Fleet:
     def __init__(
         self, names: Sequence[Vehicle5050], vehicle: Vehicle, warn: Callable[[str], None] = log.warning
     ) -> None:
-        self._agvs = [_Agv(n) for n in names]
+        self._agvs = [_Agv(n, STATE_RATE / len(names)) for n in names]
         self._index = {a.name.topic("order"): i for i, a in enumerate(self._agvs)}
         self._vehicle = vehicle
         self._warn = warn
@@ -299,13 +303,24 @@ class Fleet:
         assert self._traffic is not None
         return self._traffic.finish(why)
 
-    def states(self, now: float, last: bool = False) -> list[Message]:
-        """State messages that are due: changed ones, those older than `STATE_PERIOD_S`, and with `last` all."""
+    def states(self, now: float, last: bool = False, busy: Collection[int] = ()) -> list[Message]:
+        """State messages that are due: changed ones, those older than `STATE_PERIOD_S`, and with `last` all.
+
+        A state has the newest values, so that an AGV skips what it cannot send: a state waits until the one before it has left, and the
+        AGVs keep to `STATE_RATE`.
+
+        Parameters
+        ----------
+        busy : collection of int
+            AGVs whose states have not left yet.
+        """
         places, speeds = np.zeros(len(self._agvs)), np.zeros(len(self._agvs))
         if self._traffic is not None:
             k.places(self._traffic.world, (now - self._begin) * self._speed, places, speeds)
         found: list[Message] = []
-        for agv, place, speed in zip(self._agvs, places.tolist(), speeds.tolist(), strict=True):
+        for i, (agv, place, speed) in enumerate(zip(self._agvs, places.tolist(), speeds.tolist(), strict=True)):
+            if not last and (i in busy or agv.state_bytes.wait(now)):
+                continue
             found += agv.fence.call(self._state, agv, place, speed, last, now, otherwise=())
         return found
 
@@ -316,6 +331,7 @@ class Fleet:
             return ()
         agv.last_state, agv.last_sent = what, now
         text = state_text(agv.name, agv.number(), agv.order, agv.texts, passed, _pose(agv, place), speed, agv.errors)
+        agv.state_bytes.spend(now, len(text))
         return (Message(agv.name.topic("state"), text),)
 
 
@@ -327,4 +343,4 @@ def _pose(agv: _Agv, place: float) -> tuple[float, float, float]:
     return x, y, atan2(ay - y, ax - x)
 
 
-__all__ = ["MAX_ERRORS", "STATE_PERIOD_S", "Change", "Fleet", "Message"]
+__all__ = ["MAX_ERRORS", "STATE_PERIOD_S", "STATE_RATE", "Change", "Fleet", "Message"]
