@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -16,12 +18,13 @@ from botyard.errors import MapError, WorldError
 from botyard.formats.budget import Budget
 from botyard.formats.occupancy import message_to_scene
 from botyard.protocols.ambf.link import FrameReader
-from botyard.protocols.ros_messages.limits import MAX_WAITING
+from botyard.protocols.ros_messages.limits import MAX_REQUESTS, MAX_WAITING
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS, Reconfigure
+from botyard.protocols.ros_messages.robot import Service
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.rtps.events import EventKind
 from botyard.servers import rtps, vda5050
-from botyard.servers.ros2zenoh import _Inbox
+from botyard.servers.ros2zenoh import _Inbox, _Serving
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 from botyard.sim.simulation import Simulation
@@ -62,6 +65,42 @@ def test_what_zenoh_brings_waits_in_short_queues() -> None:
         await until(lambda: taken[-1] == 7)
 
     asyncio.run(main())
+
+
+def test_requests_of_zenoh_that_are_too_long_do_not_wait() -> None:
+    """Zenoh takes hundreds of megabytes; what services are asked is looked at before it waits for the loop."""
+    soon: list[Any] = []
+    dropped: list[Any] = []
+
+    class Query:
+        def __init__(self, payload: int, attachment: int = 33, parameters: str = "") -> None:
+            self.payload = bytes(payload) if payload else None
+            self.attachment, self.parameters = bytes(attachment), parameters
+
+        def drop(self) -> None:
+            dropped.append(self)
+
+    ros: Any = MagicMock()
+    ros.soon = lambda act, *args: soon.append((act, args))
+    service = Service("/s", "std_srvs/Empty", lambda _: None, "a service")
+    serving = _Serving(ros, "/n", service)
+    serving._come(Query(1000))
+    for query in (long := [Query(1 << 20), Query(10, 1 << 20), Query(10, 33, "x" * (1 << 20))]):
+        serving._come(query)
+    assert dropped == long and len(serving._inbox._waiting) == 1
+    assert len(soon) == 4
+    waiting = [Future[Any]() for _ in range(MAX_REQUESTS + 5)]
+    futures = iter(waiting)
+    service = Service("/s", "std_srvs/Empty", lambda _: next(futures), "a slow service")
+    slow = _Serving(ros, "/n", service)
+    dropped.clear()
+    for _ in range(MAX_REQUESTS + 5):
+        slow._answer(Query(0))
+    assert len(dropped) == 5
+    waiting[0].cancel()
+    waiting[0].set_running_or_notify_cancel()
+    slow._answer(Query(0))
+    assert len(dropped) == 6, "the one whose response was given up, alone"
 
 
 # -- DDS

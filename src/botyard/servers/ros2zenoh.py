@@ -186,25 +186,42 @@ class _Serving(_End):
         self._fence = Fence(log, f"Zenoh: the service {service.name}")
         self._request, self._response = f"{kind}_Request", f"{kind}_Response"
         self._inbox: _Inbox[Any] = _Inbox(ros, self.key, MAX_REQUESTS, self._answer, self._fence)
-        self._declared.append(ros.session.declare_queryable(self.key, self._inbox.put, complete=True))
+        self._answering = 0
+        """Queries whose responses take longer."""
+        self._declared.append(ros.session.declare_queryable(self.key, self._come, complete=True))
+
+    def _come(self, query: Any) -> None:
+        """A query, in a thread of Zenoh's: one that is too long must not wait, as Zenoh takes hundreds of megabytes."""
+        size = sum(len(part) for part in (query.payload, query.attachment) if part is not None)
+        size += len(str(query.parameters))
+        if size <= MAX_REQUEST:
+            self._inbox.put(query)
+            return
+        query.drop()
+        self._ros.soon(self._refuse, f"a request of {size} bytes; at most {MAX_REQUEST} are taken")
+
+    def _refuse(self, reason: object) -> None:
+        self._ros.throttled_log.log(logging.WARNING, "Zenoh: %s: %s", self._service.name, shown(reason, MAX_TEXT))
 
     def _answer(self, query: Any) -> None:
         try:
-            if query.payload is not None and len(query.payload) > MAX_REQUEST:
-                raise PeerError(f"a request of {len(query.payload)} bytes; at most {MAX_REQUEST} are taken")
+            if self._answering >= MAX_REQUESTS:
+                raise PeerError(f"{MAX_REQUESTS} requests are not answered yet")
             data = b"" if query.payload is None else query.payload.to_bytes()
             response = self._service.serve(self._ros.types.decode_cdr(data, self._request))
         except BotyardError as error:
             query.drop()
-            self._ros.throttled_log.log(logging.WARNING, "Zenoh: %s: %s", self._service.name, shown(error, MAX_TEXT))
+            self._refuse(error)
             return
         if isinstance(response, Future):
+            self._answering += 1
             response.add_done_callback(lambda done: self._fence.run(self._say_later, query, done))
         else:
             self._say(query, response)
 
     def _say_later(self, query: Any, done: Future[Any]) -> None:
         """A response that took longer is there."""
+        self._answering -= 1
         if self.is_open and not done.cancelled():
             self._say(query, done.result())
         else:
