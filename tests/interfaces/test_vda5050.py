@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botyard.interfaces.vda5050 import fleet as fleet_module
 from botyard.interfaces.vda5050.fleet import MAX_ERRORS, STATE_PERIOD_S, STATE_RATE, Fleet
 from botyard.protocols.vda5050 import Node, Order, OrderError, Vehicle5050, order_message
 from botyard.traffic.kernels import events as k
@@ -470,6 +471,26 @@ def test_states_keep_to_their_rate_however_often_they_change() -> None:
     assert yard.look(last=True) == 2, "the last states are sent, however late"
     assert len(yard.last[0]["errors"]) == MAX_ERRORS + 1
     assert yard.last[0]["orderId"] == "a"
+
+
+def test_an_order_that_grows_by_updates_keeps_a_state_within_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names count as they are written: a character may take 12 bytes."""
+    monkeypatch.setattr(fleet_module, "MAX_STATE", 10_000)
+    yard = Yard(1)
+    first = crossing("a", True, 4)
+    yard.order(0, first)
+    long = replace(first.nodes[3], id="\U0001f600" * 200, sequence=6)
+    grown = Order(
+        "a",
+        1,
+        (first.nodes[3], *(replace(long, sequence=6 + 2 * k, x=6.0 + 4.0 * k) for k in range(1, 6))),
+        tuple("bcdef"),
+    )
+    yard.order(0, grown)
+    yard.look()
+    assert yard.last[0]["errors"][0]["errorType"] == "orderUpdateError"
+    assert "10000 characters" in yard.last[0]["errors"][0]["errorDescription"]
+    assert yard.last[0]["orderUpdateId"] == 0 and len(yard.last[0]["nodeStates"]) == 3, "the order is as it was"
 
 
 def test_a_state_waits_until_the_one_before_it_has_left() -> None:

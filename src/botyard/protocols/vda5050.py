@@ -268,6 +268,11 @@ class OrderTexts:
             for e, (_, b) in zip(order.edges, pairs, strict=True)
         ]
 
+    @property
+    def size(self) -> int:
+        """Characters of all."""
+        return sum(map(len, self.nodes)) + sum(map(len, self.edges))
+
 
 def state_text(
     vehicle: Vehicle5050,

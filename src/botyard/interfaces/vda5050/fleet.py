@@ -30,6 +30,8 @@ from botyard.traffic.task import I8, Task, Vehicle
 
 STATE_PERIOD_S: Final = 5.0
 """Longest time between two states, s of wall time; changes are sent at once."""
+MAX_STATE: Final = 4_000_000
+"""Most characters of the nodes and edges in a state: an order with its updates that has more is refused."""
 STATE_RATE: Final = 4_000_000
 """Bytes of states of all AGVs together in a second of wall time, apart from the last ones. Each AGV has an equal share."""
 MAX_ERRORS: Final = 10
@@ -188,6 +190,10 @@ class Fleet:
         """Make the change to a new order. OrderError: the AGV cannot drive it."""
         agv = self._agvs[i]
         texts = OrderTexts(order)
+        if texts.size > MAX_STATE:
+            raise OrderError(
+                kind, f"expected nodes and edges of at most {MAX_STATE} characters in a state, found {texts.size}"
+            )
         same = common_nodes(agv.order, order)
         if agv.order is not None and same == len(order.nodes) == len(agv.order.nodes):
             return Change(agv=i, order=order, route=agv.route, texts=texts)
