@@ -590,7 +590,7 @@ def test_parameters_are_a_tree(given_values: dict[str, int]) -> None:
 )
 def test_no_call_raises_out_of_the_master(method: str, args: list[object]) -> None:
     answer = Master("http://h:1/").call(method, tuple(args))
-    assert isinstance(answer, list)
+    assert isinstance(list(answer), list)
 
 
 trees = st.recursive(
@@ -691,15 +691,53 @@ def test_one_bad_address_poisons_nothing() -> None:
     assert master.arguments(notice) == ("/master", "/t", ["http://good:1/"])
 
 
+def test_registrations_of_one_address_have_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(master_module, "MAX_ENTRIES_EACH", 5)
+    monkeypatch.setattr(master_module, "MAX_WATCHERS", 3)
+    master = Master(URI)
+
+    def code(method: str, *args: str, source: str = "") -> int:
+        return int(next(iter(master.call(method, args, source))))
+
+    def register(caller: str, topic: str, source: str) -> int:
+        return code("registerPublisher", caller, topic, "a/B", "http://p:1/", source=source)
+
+    assert [register(f"/n{i % 2}", f"/t{i}", "10.0.0.1") for i in range(8)] == [1] * 5 + [-1] * 3
+    assert register("/n0", "/t0", "10.0.0.1") == 1, "what is there already"
+    assert register("/o", "/t9", "10.0.0.2") == 1
+    assert [register("/own", f"/t{i}", "") for i in range(20)] == [1] * 20
+    master.call("unregisterPublisher", ("/n0", "/t0", "http://p:1/"), "10.0.0.1")
+    assert [register("/n2", f"/u{i}", "10.0.0.1") for i in range(2)] == [1, -1]
+    # from elsewhere: the registrations of the old /n1 go
+    assert code("registerService", "/n1", "/s", "rosrpc://a:1", "http://q:1/", source="10.0.0.3") == 1
+    assert [register("/n2", f"/u{i}", "10.0.0.1") for i in range(1, 4)] == [1, 1, -1]
+    watch = [code("subscribeParam", "/w", "http://w:1/", f"/k{i}") for i in range(5)]
+    assert watch == [1] * 3 + [-1] * 2
+    master.call("unsubscribeParam", ("/w", "http://w:1/", "/k0"))
+    assert code("subscribeParam", "/w", "http://w:1/", "/k9") == 1
+    master.call("subscribeParam", ("/w", "http://w:2/", "/k9"))  # from elsewhere: the others have gone
+    assert [code("subscribeParam", "/w", "http://w:2/", f"/k{i}") for i in range(3)] == [1, 1, -1]
+
+
+def test_little_is_kept_of_a_header() -> None:
+    """A header may have 64 KiB, and there are thousands of connections."""
+    session = Incoming("/node", {}, {"/go": SERVICE})
+    fields = {"callerid": "/x" * 5000, "service": "/go", "md5sum": "*", "persistent": "1", "more": "y" * 50_000}
+    session.receive_data(wire.encode_header(fields))
+    assert session.service is not None and not session.is_closing
+    assert session.header is not None and sum(map(len, session.header.values())) < 300
+    assert session.waiting == 0
+
+
 def test_calls_in_calls_are_small() -> None:
     """``system.multicall`` is for taking registrations back; it must not make one call a thousand long answers."""
     master = Master(URI)
     one = {"methodName": "registerPublisher", "params": ["/n", "/t", "a/B", "http://h:1/"]}
     long = {"methodName": "getSystemState", "params": ["/n"]}
     nested = {"methodName": "system.multicall", "params": [[one]]}
-    answers = master.call("system.multicall", ([one, long, nested, 5],))
+    answers = list(master.call("system.multicall", ([one, long, nested, 5],)))
     assert answers[0][0][0] == 1 and all("faultCode" in a for a in answers[1:])
-    assert len(master.call("system.multicall", ([one] * 6000,))) == 1
+    assert len(list(master.call("system.multicall", ([one] * 6000,)))) == 1
 
 
 def test_notices_tell_what_is_so_when_they_are_said() -> None:

@@ -23,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from botyard.interfaces.gate import REQUEST_TIME, Caller, Gate, booked
-from botyard.servers.sockets import has_unread, note_port
+from botyard.servers.sockets import has_unread, note_port, read_in_pieces
 from botyard.servers.throttledlog import ThrottledLogAdapter
 
 SHUTDOWN_TIMEOUT_S: Final = 1.0
@@ -97,6 +97,7 @@ class _ChunkedReader:
     def _begin(self, transport: asyncio.Transport) -> _Valve:
         self._loop = asyncio.get_running_loop()
         self._socket = transport
+        read_in_pieces(transport)
         self._waiting = bytearray()
         self._timer: asyncio.Handle | None = None
         self._successor: Any = None

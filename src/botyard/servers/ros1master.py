@@ -7,15 +7,20 @@ enough, and nodes that did not answer last time wait for those that do.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
+from collections.abc import Iterator
 from typing import Any, Final
 
 from botyard.errors import PeerError
+from botyard.interfaces.gate import source_of
+from botyard.protocols.shares import Shares, cost
 from botyard.protocols.tcpros import MASTER_PORT
 from botyard.protocols.tcpros.http import ClientCall
 from botyard.protocols.tcpros.master import Master, Notice
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.addresses import advertised_host
+from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.xmlrpc import MAX_OWN_ANSWER, SHARE, Peer, RpcServer, converse
 
@@ -27,6 +32,10 @@ CALL_RATE: Final = 200.0
 """Token bucket of calls to all nodes: rate, 1/s."""
 MAX_SLOW_NODES: Final = 4096
 """Most nodes that are remembered as not answering."""
+MAX_OWED_BYTES: Final = 128 << 20
+"""Most bytes of the calls that are owed to nodes; those that calls from one address have made necessary have a share."""
+
+log = logging.getLogger("botyard.ros")
 
 
 class Ros1Master:
@@ -51,7 +60,11 @@ class Ros1Master:
         named = advertised_host(host)
         self.uri = f"http://{named}:{self._rpc.port}/"
         self.master = Master(self.uri)
-        self._todo: dict[str, dict[Notice, None]] = {}
+        self._todo: dict[str, dict[Notice, str]] = {}
+        """Calls that are owed to each node, with the address whose call made them necessary …"""
+        self._kept = Shares(MAX_OWED_BYTES)
+        """… and what they take."""
+        self._throttled_log = ThrottledLog(log)
         self._lines: tuple[deque[str], deque[str]] = (deque(), deque())
         self._workers = [0, 0]
         self._slow: dict[str, None] = {}
@@ -73,16 +86,38 @@ class Ros1Master:
         """Calls that are owed to nodes."""
         return sum(map(len, self._todo.values()))
 
-    def _call(self, method: str, args: tuple[Any, ...], _peer: Peer) -> Any:
-        answer = self.master.call(method, args)
+    def _call(self, method: str, args: tuple[Any, ...], peer: Peer) -> Any:
+        source = source_of(peer.address)
+        answer = self.master.call(method, args, "" if peer.is_local else source)
+        if isinstance(answer, Iterator):
+            return self._calls(answer, source)
+        self._owe(source)
+        return answer
+
+    def _calls(self, answers: Iterator[Any], source: str) -> Iterator[Any]:
+        for answer in answers:
+            self._owe(source)
+            yield answer
+
+    def _owe(self, source: str) -> None:
+        """Queue the calls that a call from an address has made necessary, as far as there is room."""
         notices, self.master.notices = self.master.notices, []
         for notice in notices:
+            if notice in self._todo.get(notice.uri, {}):
+                continue
+            if not self._kept.take(source, cost(*notice)):
+                self._throttled_log.log(
+                    logging.WARNING, "ROS 1: a node at %s is not told: more calls than are kept are owed", notice.uri
+                )
+                continue
             owed = self._todo.get(notice.uri)
             if owed is None:
                 owed = self._todo[notice.uri] = {}
                 self._queue(notice.uri)
-            owed[notice] = None
-        return answer
+            owed[notice] = source
+
+    def _settle(self, owed: dict[Notice, str], notice: Notice) -> None:
+        self._kept.give_back(owed.pop(notice), cost(*notice))
 
     # -- telling nodes
 
@@ -111,7 +146,7 @@ class Ros1Master:
             while owed:
                 await self._pace()
                 notice = next(iter(owed))
-                del owed[notice]
+                self._settle(owed, notice)
                 await self._turns.admit("")
                 begin = self._turns.clock()
                 asking = ClientCall(uri, notice.method, self.master.arguments(notice), MAX_OWN_ANSWER)
@@ -123,6 +158,8 @@ class Ros1Master:
             if len(self._slow) > MAX_SLOW_NODES:
                 del self._slow[next(iter(self._slow))]
         finally:
+            for notice in tuple(owed):
+                self._settle(owed, notice)
             del self._todo[uri]
 
     async def _pace(self) -> None:

@@ -13,6 +13,8 @@ from weakref import WeakKeyDictionary
 
 MAX_STUCK: Final = 30.0
 """A client that has not read for this long, s, is disconnected."""
+READ_SIZE: Final = 16 << 10
+"""Bytes that asyncio reads at a time from a peer whose bytes are kept until its turn comes."""
 
 
 Opened: TypeAlias = socket.socket | asyncio.Server | asyncio.BaseTransport
@@ -51,6 +53,12 @@ def reason_of(error: OSError, port: int, kind: socket.SocketKind = socket.SOCK_S
     reason = error.strerror or str(error)
     # asyncio puts the address in front, we do so ourselves
     return reason.rpartition(": ")[2] if reason.startswith("error while attempting") else reason
+
+
+def read_in_pieces(transport: asyncio.BaseTransport) -> None:
+    """Let at most `READ_SIZE` bytes come at a time: by itself asyncio hands over 256 KiB, whatever limit a server has for what waits."""
+    if hasattr(transport, "max_size"):
+        transport.max_size = READ_SIZE
 
 
 def has_hung_up(fd: int) -> bool:
@@ -97,4 +105,14 @@ def keep_alive(sock: socket.socket | None) -> None:
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-__all__ = ["MAX_STUCK", "has_hung_up", "has_room", "has_unread", "keep_alive", "note_port", "reason_of"]
+__all__ = [
+    "MAX_STUCK",
+    "READ_SIZE",
+    "has_hung_up",
+    "has_room",
+    "has_unread",
+    "keep_alive",
+    "note_port",
+    "read_in_pieces",
+    "reason_of",
+]

@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import logging
 import socket
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Final, Protocol, cast
@@ -22,7 +22,7 @@ from botyard.interfaces.gate import Pool, source_of
 from botyard.names import shown
 from botyard.protocols.tcpros.session import Incoming, Offer, Requested, Subscribed, TopicOffer
 from botyard.servers.outlet import Outlet
-from botyard.servers.sockets import has_unread
+from botyard.servers.sockets import has_unread, read_in_pieces
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.xmlrpc import Peer, listening_socket
@@ -45,6 +45,16 @@ CLOSE_TIMEOUT_S: Final = 3.0
 """Time-out of closing a connection, s; then it is aborted."""
 MAX_WAITING: Final = 64 << 10
 """Back-pressure: reading from a peer pauses while this many of its bytes are queued."""
+MAX_HELD: Final = 32 << 20
+"""Most bytes of headers and requests of all connections that are not complete, or wait for their turn."""
+MAX_UNREAD: Final = 16 << 20
+"""Bytes of answers that the clients of one address have not read: beyond it their next requests wait. A map may have as many itself."""
+MAX_ALL_UNREAD: Final = 128 << 20
+"""The same of all clients."""
+MAX_ANSWERING: Final = 4
+"""Services that take their time for clients of one address at once; the next requests wait."""
+MAX_ALL_ANSWERING: Final = 16
+"""The same of all clients."""
 SWEEP_INTERVAL_S: Final = 0.5
 """Interval of checking deadlines, s."""
 SHARE: Final = 0.1
@@ -93,6 +103,10 @@ class Connection(asyncio.Protocol):
         self._is_answering = False
         """A service takes its time."""
         self._messages: deque[bytes] = deque()
+        self.holds = 0
+        """Bytes of it that are kept until they are complete and it is its turn."""
+        self.owes = 0
+        """Bytes of answers that it has not read."""
 
     @property
     def is_held_up(self) -> bool:
@@ -110,6 +124,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A peer has come."""
         self._transport = cast(asyncio.Transport, transport)
+        read_in_pieces(transport)
         self._outlet = Outlet(self._transport)
         self.source = source_of(Peer.of(transport).address)
         self.deadline = asyncio.get_running_loop().time() + HEADER_TIME
@@ -118,10 +133,11 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """It has gone."""
         self._server.goes(self)
-        self._inbox.clear()
+        self._let_go()
         self._messages.clear()
         if self._outlet is not None:
             self._outlet.drop()
+        self._owe(0)
         topic = self.session.topic
         if topic is not None:
             self.fence.run(cast(Published, topic).lost, self)
@@ -139,6 +155,8 @@ class Connection(asyncio.Protocol):
         outlet.resume()
         while self._messages and not outlet.is_full:
             self._write(self._messages.popleft())
+        if self.owes:
+            self._owe(outlet.unread)
         if not outlet.is_full:
             self._server.turns.wants(self)
 
@@ -147,8 +165,31 @@ class Connection(asyncio.Protocol):
         if self.session.topic is not None:  # a subscriber has nothing more to say
             return
         self._inbox += data
+        self._count()
         self._read_on()
         self._server.turns.wants(self)
+
+    def _count(self) -> None:
+        """Count what is kept of it."""
+        held = len(self._inbox) + self.session.waiting
+        self._server.hold(held - self.holds)
+        self.holds = held
+
+    def _let_go(self) -> None:
+        self._inbox.clear()
+        self._server.hold(-self.holds)
+        self.holds = 0
+
+    def give_up(self) -> None:
+        """Drop it: it takes up too much of what all have together."""
+        self._server.throttled_log.log(
+            logging.WARNING,
+            "ROS 1: a request of %s is given up: more than %d bytes of requests are not complete, most of them of it",
+            self.source,
+            MAX_HELD,
+        )
+        self._let_go()
+        self.drop()
 
     def close(self) -> None:
         """End it when everything is written."""
@@ -167,17 +208,25 @@ class Connection(asyncio.Protocol):
         session, outlet = self.session, self._outlet
         if outlet is None or outlet.is_full or self._is_answering or not self._is_open():
             return False
+        if not self._may_go_on():
+            return False
         event = session.next_event()
         if event is None and self._inbox:
             session.receive_data(bytes(self._inbox))
             self._inbox.clear()
             self._read_on()
+            if not self._may_go_on():
+                if self._settles():
+                    self._flush()
+                self._count()
+                return False
             event = session.next_event()
+            self._count()
         if isinstance(event, Subscribed):
             if self._settles():
                 self._flush()
                 cast(Published, event.offer).welcome(self)
-        elif isinstance(event, Requested):
+        elif isinstance(event, Requested) and self._settles():
             self._serve(cast(Served, event.offer), event.body)
         self._flush()
         if session.problem:
@@ -189,6 +238,13 @@ class Connection(asyncio.Protocol):
         elif session.service is not None and not self._is_answering and self._settles():
             self._wait_for_request(event is not None)
         return event is not None and self._is_open()
+
+    def _may_go_on(self) -> bool:
+        """Whether its next request may be carried out now; else it is woken, and has time until then."""
+        if self.session.service is None or self._server.may_answer(self):
+            return True
+        self.deadline = None
+        return False
 
     def _is_open(self) -> bool:
         """Whether there is anything to be done for the peer."""
@@ -219,8 +275,9 @@ class Connection(asyncio.Protocol):
             try:
                 found = act()
                 if isinstance(found, Future):
-                    self._is_answering, self.deadline = True, None
-                    found.add_done_callback(lambda done: self.fence.run(say_later, done))
+                    self.deadline = None
+                    self._answers(True)
+                    found.add_done_callback(be_done)
                 else:
                     self.session.answer(found)
             except BotyardError as error:
@@ -229,8 +286,11 @@ class Connection(asyncio.Protocol):
                 log.exception("internal error in the service %s", service.name)
                 self.session.fail(f"internal error: {error!r}")
 
+        def be_done(done: Future[bytes]) -> None:
+            self._answers(False)
+            self.fence.run(say_later, done)
+
         def say_later(done: Future[bytes]) -> None:
-            self._is_answering = False
             if not done.cancelled() and self._is_open():
                 answer(done.result)
                 self._flush()
@@ -238,6 +298,16 @@ class Connection(asyncio.Protocol):
                 self._server.turns.wants(self)
 
         answer(lambda: service.run(body))
+
+    def _answers(self, is_answering: bool) -> None:
+        if is_answering != self._is_answering:
+            self._is_answering = is_answering
+            self._server.count_answers(self, int(is_answering) * 2 - 1, 0)
+
+    def _owe(self, unread: int) -> None:
+        if unread != self.owes:
+            self._server.count_answers(self, 0, unread - self.owes)
+            self.owes = unread
 
     def _read_on(self) -> None:
         """Read from the peer as long as not too much of it waits."""
@@ -281,6 +351,8 @@ class Connection(asyncio.Protocol):
         data = self.session.data_to_send()
         if data and self._outlet is not None:
             self._outlet.write(data)
+            if self.session.service is not None:
+                self._owe(self._outlet.unread if self._outlet.is_full else 0)
 
     def stuck(self, now: float) -> bool:
         """Whether the peer has not read for too long."""
@@ -318,6 +390,12 @@ class TcprosServer:
         self._settled: Pool[Connection] = Pool(MAX_CONNECTIONS, MAX_EACH)
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
+        self._held = 0
+        self._answering: Counter[str] = Counter()
+        self._unread: Counter[str] = Counter()
+        self._all_unread = 0
+        self._for_room: dict[Connection, None] = {}
+        """Clients of services that wait until answers are read."""
 
     async def start(self) -> None:
         """Accept connections."""
@@ -354,9 +432,47 @@ class TcprosServer:
         self._settled.add(one)
         return True
 
+    def hold(self, more: int) -> None:
+        """Count bytes that are kept. Too many: the longest of the address that has most of them is given up."""
+        self._held += more
+        if more <= 0 or self._held <= MAX_HELD:
+            return
+        held: Counter[str] = Counter()
+        everybody = (*self._strangers, *self._settled)
+        for one in everybody:
+            held[one.source] += one.holds
+        most = max(held, key=held.__getitem__)
+        max((one for one in everybody if one.source == most), key=lambda one: one.holds).give_up()
+
+    def may_answer(self, one: Connection) -> bool:
+        """Whether its next request may be carried out; else it is woken when answers have been read."""
+        if self._has_room(one.source):
+            return True
+        self._for_room[one] = None
+        return False
+
+    def _has_room(self, source: str) -> bool:
+        return (
+            self._answering[source] < MAX_ANSWERING
+            and self._answering.total() < MAX_ALL_ANSWERING
+            and self._unread[source] < MAX_UNREAD
+            and self._all_unread < MAX_ALL_UNREAD
+        )
+
+    def count_answers(self, one: Connection, answering: int, unread: int) -> None:
+        """Count services that take their time, and bytes of answers that are not read."""
+        self._answering += Counter({one.source: answering})  # what is 0 goes
+        self._unread += Counter({one.source: unread})
+        self._all_unread += unread
+        if self._for_room and (answering < 0 or unread < 0):
+            for waits in [waits for waits in self._for_room if self._has_room(waits.source)]:
+                del self._for_room[waits]
+                self.turns.wants(waits)
+
     def goes(self, one: Connection) -> None:
         """It is gone."""
         self.turns.forget(one)
+        self._for_room.pop(one, None)
         if not self._strangers.remove(one):
             self._settled.remove(one)
 

@@ -23,7 +23,7 @@ from botyard.protocols.tcpros import http, xmlrpc
 from botyard.protocols.tcpros.http import Call, Calls, HttpError
 from botyard.servers.addresses import is_loopback
 from botyard.servers.outlet import Outlet
-from botyard.servers.sockets import has_unread, note_port, reason_of
+from botyard.servers.sockets import has_unread, note_port, read_in_pieces, reason_of
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 
@@ -125,6 +125,7 @@ class _Rpc(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        read_in_pieces(transport)
         self._outlet = Outlet(self._transport)
         self.peer = Peer.of(transport)
         self.source = source_of(self.peer.address)

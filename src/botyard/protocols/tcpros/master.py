@@ -10,7 +10,8 @@ are never modified afterwards, so that they can be encoded in pieces.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from botyard.errors import PeerError
@@ -25,6 +26,10 @@ MAX_PARAMETER_TEXT: Final = 4 << 20
 """… and characters of their names and texts."""
 MAX_ENTRIES: Final = 100_000
 """Registrations of all nodes together: enough for a simulator with thousands of robots."""
+MAX_ENTRIES_EACH: Final = MAX_ENTRIES // 4
+"""Registrations from one address, apart from those of this machine."""
+MAX_WATCHERS: Final = 20_000
+"""Registrations for changes of parameters: each change looks at all of them."""
 MAX_OF_TOPIC: Final = 1000
 """Publishers, subscribers or parameter subscribers of one name."""
 MAX_TYPES: Final = 20_000
@@ -250,11 +255,32 @@ class Master:
         """Number of registrations of each node …"""
         self._entries = 0
         """… and all of them together."""
+        self._watched = 0
+        """How many of them are for changes of parameters."""
+        self._source = ""
+        """Address of the caller of the present call."""
+        self._owners: dict[str, str] = {}
+        """Address from which each node registered first …"""
+        self._of_source: Counter[str] = Counter()
+        """… and the number of registrations of each address."""
 
-    def call(self, method: str, args: tuple[Any, ...]) -> Answer:
-        """Answer a call: [code, status, value]; −1 is a fault of the caller, 0 a failure, 1 success."""
+    def call(self, method: str, args: tuple[Any, ...], source: str = "") -> Answer | Iterator[Any]:
+        """Answer a call: [code, status, value]; −1 is a fault of the caller, 0 a failure, 1 success.
+
+        The answer to ``system.multicall`` is an iterator, which makes each of its calls when its answer is asked for: a server can do other
+        work in between.
+
+        Parameters
+        ----------
+        source : str
+            Address that the caller's registrations count for; empty: they have no limit but the common one.
+        """
         if method == "system.multicall":  # used by rospy to unregister
-            return self._multicall(args)
+            return self._multicall(args, source)
+        return self._answer(method, args, source)
+
+    def _answer(self, method: str, args: tuple[Any, ...], source: str) -> Answer:
+        self._source = source
         try:
             arguments = api.checked(api.MASTER, method, args)
             handler: Callable[..., Answer] = getattr(self, f"_x_{method}")
@@ -262,20 +288,17 @@ class Master:
         except PeerError as error:
             return [-1, str(error), 0]
 
-    def _multicall(self, args: tuple[Any, ...]) -> Answer:
+    def _multicall(self, args: tuple[Any, ...], source: str) -> Iterator[Any]:
         listed = args[0] if len(args) == 1 and isinstance(args[0], list) else []
         if len(listed) > MAX_CALLS:
-            return [{"faultCode": 1, "faultString": f"more than {MAX_CALLS} calls in one"}]
-        answers: Answer = []
+            yield {"faultCode": 1, "faultString": f"more than {MAX_CALLS} calls in one"}
+            return
         for one in listed:
             method, params = (one.get("methodName"), one.get("params")) if isinstance(one, dict) else (None, None)
             if isinstance(method, str) and isinstance(params, list) and method not in _NOT_IN_MULTICALL:
-                answers.append([self.call(method, tuple(params))])
+                yield [self._answer(method, tuple(params), source)]
             else:
-                answers.append(
-                    {"faultCode": 1, "faultString": "expected methodName and params of a call with a short answer"}
-                )
-        return answers
+                yield {"faultCode": 1, "faultString": "expected methodName and params of a call with a short answer"}
 
     def arguments(self, notice: Notice) -> tuple[Any, ...]:
         """The arguments of a pending call, from the present state."""
@@ -302,7 +325,10 @@ class Master:
         entries = table.get(name, {})
         if caller not in entries and len(entries) >= MAX_OF_TOPIC:
             raise PeerError(f"[{name}] has {MAX_OF_TOPIC} nodes already")
+        if table is self._watchers and caller not in entries and self._watched >= MAX_WATCHERS:
+            raise PeerError(f"no room: parameters have {MAX_WATCHERS} subscribers already")
         self._register(caller, uri, caller not in entries)
+        self._watched += table is self._watchers and caller not in table.get(name, {})
         table.setdefault(name, {})[caller] = uri
 
     def _take(self, table: dict[str, dict[str, str]], name: str, caller: str, uri: str) -> bool:
@@ -312,6 +338,7 @@ class Master:
         del table[name][caller]
         if not table[name]:
             del table[name]
+        self._watched -= table is self._watchers
         self._release(caller)
         return True
 
@@ -320,13 +347,19 @@ class Master:
         old = self._nodes.get(caller)
         if is_new and self._entries >= MAX_ENTRIES:
             raise PeerError(f"no room: {MAX_ENTRIES} registrations are there already")
-        if old is not None and old != uri:
+        replaces = old is not None and old != uri
+        owner = self._source if replaces else self._owners.get(caller, self._source)
+        if (is_new or replaces) and owner and self._of_source[owner] >= MAX_ENTRIES_EACH:
+            raise PeerError(f"no room: {MAX_ENTRIES_EACH} registrations came from this address already")
+        if old is not None and replaces:
             if self.is_own(old):
                 raise PeerError(f"[{caller}] is a node of the simulator that this master is in")
             self.notices.append(Notice(old, "shutdown", f"[{caller}] new node registered with same name"))
             self._forget(caller)
             is_new = True
         self._nodes[caller] = uri
+        self._owners[caller] = owner
+        self._of_source[owner] += is_new
         self._holdings[caller] = self._holdings.get(caller, 0) + is_new
         self._entries += is_new
 
@@ -334,20 +367,25 @@ class Master:
         """Remove all registrations of a node."""
         for table in (self._publishers, self._subscribers, self._watchers):
             for name in [n for n, entries in table.items() if caller in entries]:
+                self._watched -= table is self._watchers
                 del table[name][caller]
                 if not table[name]:
                     del table[name]
         for name in [n for n, (node, _) in self._services.items() if node == caller]:
             del self._services[name]
-        self._entries -= self._holdings.pop(caller, 0)
+        held = self._holdings.pop(caller, 0)
+        self._entries -= held
+        self._of_source -= Counter({self._owners.pop(caller, ""): held})
 
     def _release(self, caller: str) -> None:
         """Count one registration less; a node without any is removed."""
         self._entries -= 1
+        self._of_source -= Counter({self._owners[caller]: 1})
         self._holdings[caller] -= 1
         if not self._holdings[caller]:
             del self._holdings[caller]
             self._nodes.pop(caller, None)
+            self._owners.pop(caller, None)
 
     def _tell_subscribers(self, topic: str) -> None:
         self.notices += [Notice(uri, "publisherUpdate", topic) for uri in self._subscribers.get(topic, {}).values()]

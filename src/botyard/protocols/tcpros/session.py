@@ -15,6 +15,9 @@ ANY: Final = "*"
 MAX_PROBLEM: Final = 500
 """Longest reason of a refusal, characters."""
 
+KEPT_FIELDS: Final = frozenset(["callerid", "persistent", "tcp_nodelay"])
+"""Fields of a peer's header that are kept after it: a header may have 64 KiB."""
+
 
 class Offer(Protocol):
     """A published topic, or a service."""
@@ -110,6 +113,11 @@ class Incoming:
         return (self.header or {}).get("tcp_nodelay") == "1"
 
     @property
+    def waiting(self) -> int:
+        """Bytes of the peer that no event has taken yet."""
+        return self._frames.waiting
+
+    @property
     def is_waited_for(self) -> bool:
         """Whether the peer's header or a request is incomplete (subject to a time-out)."""
         return self.header is None or (self.service is not None and not self._frames.is_empty)
@@ -129,7 +137,7 @@ class Incoming:
             self._refuse(str(error))
 
     def _handle_header(self, header: dict[str, str]) -> None:
-        self.header = header
+        self.header = {name: value[: api.MAX_NAME] for name, value in header.items() if name in KEPT_FIELDS}
         if "service" in header:
             self._begin_service(header)
         else:

@@ -99,6 +99,11 @@ class Frames:
         """Whether no frame is partly received."""
         return not self._buffer
 
+    @property
+    def waiting(self) -> int:
+        """Bytes that `next` has not returned yet."""
+        return len(self._buffer)
+
     def next(self) -> bytes | None:
         """The body of the next frame, if it is complete.
 

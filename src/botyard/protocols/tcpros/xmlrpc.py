@@ -283,6 +283,8 @@ def _escaped(text: str) -> str:
 def pieces(value: Any) -> Iterator[str]:
     """Encode a value as XML, in pieces of about `VALUES_PER_PIECE` values, so that a server can do other work in between.
 
+    An iterator is an array, whose values are made one in a piece.
+
     Raises
     ------
     PeerError
@@ -295,6 +297,11 @@ def pieces(value: Any) -> Iterator[str]:
         kind = type(one)
         if kind is _Raw:
             out.append(one.text)
+        elif kind is _Rest:
+            inner = next(one.values, _END)
+            todo += (_ARRAY_END,) if inner is _END else (one, inner)
+            yield "".join(out)
+            out.clear()
         elif kind is str:
             out.append(f"<value><string>{_escaped(one)}</string></value>")
         elif kind is bool:
@@ -316,6 +323,9 @@ def pieces(value: Any) -> Iterator[str]:
                 if not isinstance(key, str):
                     raise PeerError(f"XML-RPC has only text for names of members, not {key!r}")
                 todo += (_MEMBER_END, inner, _Raw(f"<member><name>{_escaped(key)}</name>"))
+        elif isinstance(one, Iterator):
+            out.append("<value><array><data>")
+            todo.append(_Rest(one))
         elif one is None:
             out.append("<value><nil/></value>")
         elif kind is bytes:
@@ -336,6 +346,13 @@ class _Raw(NamedTuple):
     text: str
 
 
+class _Rest(NamedTuple):
+    """Values of an array that are not made yet."""
+
+    values: Iterator[Any]
+
+
+_END: Final = object()
 _ARRAY_END: Final = _Raw("</data></array></value>")
 _STRUCT_END: Final = _Raw("</struct></value>")
 _MEMBER_END: Final = _Raw("</member>")
