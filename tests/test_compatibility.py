@@ -52,7 +52,7 @@ def test_every_row_says_what_is_true(row: str) -> None:
 def test_every_difference_is_named_by_a_test() -> None:
     text = "".join(p.read_text("utf-8") for p in (ROOT / "tests").rglob("*.py"))
     unnamed = [key for key in DATA["deviations"] if f'"{key}"' not in text]
-    assert unnamed == []
+    assert unnamed == [], "write a test that names each of these keys of docs/reference/compatibility.toml"
 
 
 @pytest.mark.shared
@@ -62,7 +62,9 @@ def test_no_row_is_forgotten(shared: Path) -> None:
     wanted = dict(re.findall(r"^\| ([A-Z]+-\d{3}) \|.*\| ([MSC]) \|$", table, re.MULTILINE))
     total = re.search(r"^Total rows: (\d+)\.$", table, re.MULTILINE)
     assert total and len(wanted) == int(total[1]), "a row of the table was not understood"
-    assert {row: values[0] for row, values in DATA["features"].items()} == wanted
+    assert {row: values[0] for row, values in DATA["features"].items()} == wanted, (
+        "[features] of docs/reference/compatibility.toml has one row for each row of the feature table, and no other"
+    )
 
 
 def test_the_protocol_page_names_every_command() -> None:
@@ -71,6 +73,6 @@ def test_the_protocol_page_names_every_command() -> None:
 
     page = (ROOT / "docs/reference/protocol.md").read_text("utf-8")
     unnamed = [f"{C(n).name} {n}" for n in table() if not 35 <= n <= 38 and f"{C(n).name} {n}" not in page]
-    assert unnamed == []
+    assert unnamed == [], "add a row for each to the table of commands in docs/reference/protocol.md"
     missing = [op for op in Ctrl if not re.search(rf"^\| (?:\d+, )?{int(op)}(?:, \d+)? \|", page, re.MULTILINE)]
-    assert missing == []
+    assert missing == [], "add a row for each to the table of SIM commands in docs/reference/protocol.md"

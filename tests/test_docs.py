@@ -48,9 +48,12 @@ _EXAMPLE = re.compile(r"^```\w+ (example\.\w+)\n(.*?)^```$", re.MULTILINE | re.D
 
 def example(name: str, folder: Path) -> Path:
     """The example of a format's page, as a file."""
-    text = (DOCS / "formats" / f"{name}.md").read_text("utf-8")
-    found = _EXAMPLE.search(text)
-    assert found, "no example"
+    page = DOCS / "formats" / f"{name}.md"
+    assert page.is_file(), (
+        f"write the page docs/formats/{name}.md about the map format {name}, with a fenced block ```KIND example.SUFFIX"
+    )
+    found = _EXAMPLE.search(page.read_text("utf-8"))
+    assert found, f"docs/formats/{name}.md: add an example as a fenced block that opens with ```KIND example.SUFFIX"
     path = folder / found[1]
     path.write_text(found[2], "utf-8")
     if name == "rosmap":
@@ -71,7 +74,8 @@ def test_every_format_has_a_page_whose_example_runs(
     sim = Simulation.load(path)
     assert len(sim.scene.segments)
     sim.step(10)
-    assert f"({name}.md)" in (DOCS / "formats/README.md").read_text("utf-8")
+    table = (DOCS / "formats/README.md").read_text("utf-8")
+    assert f"({name}.md)" in table, f"docs/formats/README.md: add a row of the table that links [{name}]({name}.md)"
     code, out, _ = call(str(path), *FAST, str(free_port(5)), capsys=capsys)
     assert (code, "ready" in out) == (0, True)
 
@@ -113,7 +117,7 @@ def test_links_within_the_documentation_lead_somewhere(page: str) -> None:
     text = (DOCS / page).read_text("utf-8")
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         if not target.startswith(("http:", "https:")):
-            assert ((DOCS / page).parent / target).exists(), target
+            assert ((DOCS / page).parent / target).exists(), f"docs/{page} links {target}, which is not there"
 
 
 def test_the_page_about_pictures_makes_its_pictures(tmp_path: Path) -> None:
@@ -360,7 +364,8 @@ def test_every_option_that_a_page_for_users_names_is_there() -> None:
     for page in (DOCS.parent / "README.md", *(DOCS / "howto").glob("*.md")):
         # of botyard's lines, and where the text names one; other programs have options of their own
         text = "\n".join(line for line in page.read_text("utf-8").splitlines() if not line.startswith("curl"))
-        assert set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) <= known, page
+        unknown = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) - known
+        assert not unknown, f"{page} names options that no command has: {', '.join(sorted(unknown))}"
 
 
 def test_every_file_of_the_checkout_that_a_page_for_users_names_is_there() -> None:
@@ -370,7 +375,7 @@ def test_every_file_of_the_checkout_that_a_page_for_users_names_is_there() -> No
         named = set(re.findall(r"(?<![\w./-])((?:deploy|examples|bench|tests|tools|web)/[\w./-]*\w)", text))
         linked = {page.parent / name for name in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", text)}
         missing = [str(p) for p in (*linked, *(root / n for n in named)) if not p.exists()]
-        assert not missing, (page, missing)
+        assert not missing, f"{page} names files that are not there: {', '.join(missing)}"
 
 
 ELSEWHERE = {"bench", "models", "maps", "discover", "convert", "doctor", "study", "traffic", "--help"}

@@ -32,7 +32,9 @@ def number(text: str) -> float:
 def test_limits_of_reading_are_told_as_they_are() -> None:
     told = {cells[0].strip("`"): number(cells[2]) for cells in rows("| limit of reading |")}
     budget = Budget()
-    assert told == {name: float(getattr(budget, name)) for name in Budget.__dataclass_fields__}
+    assert told == {name: float(getattr(budget, name)) for name in Budget.__dataclass_fields__}, (
+        'the table "limit of reading" of docs/explanation/security.md has one row for each field of Budget, with its default'
+    )
 
 
 def test_limits_of_clients_are_told_as_they_are() -> None:
@@ -41,7 +43,8 @@ def test_limits_of_clients_are_told_as_they_are() -> None:
     for _who, what, default, where in table:
         for name in re.findall(r"`([a-z_.0-9]+\.[A-Z][A-Z_0-9]*)`", where):
             module, _, constant = name.rpartition(".")
-            value = getattr(importlib.import_module(f"botyard.{module}"), constant)
+            value = getattr(importlib.import_module(f"botyard.{module}"), constant, None)
+            assert value is not None, f"docs/explanation/security.md names {name}, which is not there: {what}"
             assert number(default) == float(value), f"{what}: {name} is {value}"
             constants += 1
     assert constants >= 60
@@ -92,4 +95,8 @@ def test_every_limit_of_what_others_send_is_told() -> None:
         }:
             limits |= {f"{module}.{name}" for name in LIMIT.findall(path.read_text("utf-8"))}
     assert len(limits) > 100
-    assert not limits - told - OF_FORMATS, "the page about security does not list these"
+    untold = limits - told - OF_FORMATS
+    assert not untold, (
+        'add a row for each to the table "who | limit" of docs/explanation/security.md, or its name to OF_FORMATS in '
+        f"tests/test_security.py if it is no limit on what others send: {', '.join(sorted(untold))}"
+    )

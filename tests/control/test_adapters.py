@@ -54,9 +54,17 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
 
 def complete(asked: set[str], reasons: Mapping[str, str]) -> None:
     asked.discard("")
-    assert not asked & reasons.keys(), "these are there, so there is no reason why not"
-    assert asked | reasons.keys() == OPERATIONS.keys()
-    assert all(reasons.values())
+    both = asked & reasons.keys()
+    assert not both, f"remove from NOT_OFFERED of this adapter, which offers them: {', '.join(sorted(both))}"
+    lacking = OPERATIONS.keys() - asked - reasons.keys()
+    assert not lacking, (
+        "offer in this adapter, and ask for it in this test, or add a row with the reason to NOT_OFFERED of its module: "
+        + ", ".join(sorted(lacking))
+    )
+    unknown = (asked | reasons.keys()) - OPERATIONS.keys()
+    assert not unknown, f"no operations of botyard.control: {', '.join(sorted(unknown))}"
+    silent = [name for name, reason in reasons.items() if not reason]
+    assert not silent, f"say the reason in NOT_OFFERED: {', '.join(silent)}"
 
 
 class Anything:
@@ -130,7 +138,9 @@ def test_the_page(asked: set[str]) -> None:
             msg.WriteMovie(begin=0.0, end=1.0), msg.CancelMovie(), msg.Download(file="a"),
             msg.Interface(name="pioneer", on=True), msg.Exit(),
         ]  # fmt: skip
-        assert {type(r) for r in requests} - {msg.Download} == page.OPERATIONS.keys(), "all that are operations"
+        assert {type(r) for r in requests} - {msg.Download} == page.OPERATIONS.keys(), (
+            "add a request of each kind in OPERATIONS of interfaces/page/desk.py to the list of this test"
+        )
         for request in (*requests, msg.GoOn()):  # the time line makes the operation of the moment that a page looks at
             desk.perform(viewer, request, lambda result, error: None)
         desk.load_file("a.map", b"2D-Map\nDATA\n", "here")

@@ -62,6 +62,9 @@ EXAMPLES = {
 
 @pytest.mark.parametrize("one", FORMATS, ids=lambda f: f.name)
 def test_every_reader_keeps_the_rules(one: Format) -> None:
+    assert one.name in EXAMPLES, (
+        f'add a row "{one.name}" with the bytes of one or more good files to EXAMPLES in tests/formats/test_readers.py'
+    )
     assert check_map_format(one, EXAMPLES[one.name], rounds=20 if one.name == "dxf" else 80) == []
 
 

@@ -39,6 +39,15 @@ SMALL: dict[str, dict[str, Any]] = {
     "SocialNavigate": {"rays": 33, "maps": 3, "walkers": 4, "neighbours": 3},
 }
 """Options of tasks that make few rays and maps."""
+
+
+def small(name: str) -> dict[str, Any]:
+    assert name in SMALL, (
+        f'add a row "{name}" to SMALL in tests/learning/test_tasks.py: options that make few rays and maps'
+    )
+    return SMALL[name]
+
+
 EASY: dict[str, dict[str, Any]] = {
     "Coverage": {"share": 0.15},
     "Exchange": {"goal_m": 4.0},
@@ -150,9 +159,16 @@ POLICIES: dict[str, Callable[[F8], F8]] = {
 }  # fmt: skip
 
 
+def policy_of(name: str) -> Callable[[F8], F8]:
+    assert name in POLICIES, (
+        f'add a row "{name}" to POLICIES in tests/learning/test_tasks.py: a short policy that succeeds, of observations alone'
+    )
+    return POLICIES[name]
+
+
 def successes(name: str, policy: Callable[[F8], F8], n: int) -> tuple[float, float]:
     """Share of first episodes in n worlds that end with success, and their mean return."""
-    envs = VectorEnvironment(name, n, autoreset_mode=AutoresetMode.DISABLED, **SMALL[name])
+    envs = VectorEnvironment(name, n, autoreset_mode=AutoresetMode.DISABLED, **small(name))
     observed, _ = envs.reset(seed=5)
     success, ended, total = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n)
     while not ended.all():
@@ -168,7 +184,7 @@ def successes(name: str, policy: Callable[[F8], F8], n: int) -> tuple[float, flo
 
 @pytest.mark.parametrize("name", TASKS)
 def test_obvious_policies_succeed_and_doing_nothing_does_not(name: str) -> None:
-    reached, total = successes(name, POLICIES[name], 40)
+    reached, total = successes(name, policy_of(name), 40)
     still, nothing = successes(name, lambda o: np.zeros(1), 40)
     assert reached >= 0.9 and still <= 0.1 and total > nothing, (reached, still, total, nothing)
 
@@ -176,7 +192,7 @@ def test_obvious_policies_succeed_and_doing_nothing_does_not(name: str) -> None:
 @pytest.mark.parametrize("name", ["Exchange", "Formation"])
 def test_robots_get_nothing_where_an_episode_begins(name: str) -> None:
     """The next one begins in a step of its own: robots have not gone from the last places of the one to the first of the other."""
-    envs = VectorEnvironment(name, 2, **SMALL[name] | {"max_steps": 30} | EASY[name])
+    envs = VectorEnvironment(name, 2, **small(name) | {"max_steps": 30} | EASY[name])
     envs.reset(seed=2)
     rewards, begun = np.zeros(2), 0
     for _ in range(70):
@@ -224,20 +240,20 @@ def test_standing_in_the_leaders_way_is_no_following() -> None:
 def test_gymnasiums_checker(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(gymnasium.make(f"botyard/{name}-v0", render_mode="rgb_array", **SMALL[name]).unwrapped)
+        check_env(gymnasium.make(f"botyard/{name}-v0", render_mode="rgb_array", **small(name)).unwrapped)
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 @pytest.mark.parametrize("name", TASKS)
 def test_many_worlds_are_gymnasiums_own_vector_of_single_ones(name: str, mode: AutoresetMode) -> None:
     """Same observations, rewards and ends, over episodes: nothing goes from a world to another, or from an episode to the next."""
-    n, options = 3, SMALL[name] | {"max_steps": 120} | EASY.get(name, {})
+    n, options = 3, small(name) | {"max_steps": 120} | EASY.get(name, {})
     many = VectorEnvironment(name, n, autoreset_mode=mode, threads=2, **options)
     plain = gymnasium.vector.SyncVectorEnv([lambda: Environment(name, **options)] * n, autoreset_mode=mode)
     assert many.single_observation_space == plain.single_observation_space and many.action_space == plain.action_space
     seen, wanted = many.reset(seed=7)[0], plain.reset(seed=7)[0]
     dice = np.random.default_rng(3)
-    policy = POLICIES[name] if name in EASY or "Navigate" in name else lambda o: np.array([0.7, 0.0])
+    policy = policy_of(name) if name in EASY or "Navigate" in name else lambda o: np.array([0.7, 0.0])
     alone = 0
     for _ in range(250):
         assert (seen == wanted).all()
