@@ -1,6 +1,6 @@
 # make run   – set up the core and run the simulator on a shipped map with two robots
 # make test  – set up everything and run all tests
-# Also: make test-layers | test-aarch64 | test-learning | test-long | train | coverage | mutants | kernels | lint | fuzz | bench | web | venv | lock | audit | dist | maps | compatibility | clean
+# Also: make test-layers | test-aarch64 | test-learning | test-long | train | coverage | mutants | kernels | lint | lint-fast | fuzz | bench | web | venv | lock | audit | release | dist | maps | compatibility | clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -142,16 +142,20 @@ test-learning:
 train: $(VENV)/.all
 	$(BIN)/python examples/learning/train.py .training $(ARGS)
 
-lint: $(VENV)/.all
-	$(BIN)/ruff check src tests bench examples tools hatch_build.py
-	$(BIN)/ruff format --check src tests bench examples tools hatch_build.py
+lint: lint-fast
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet --no-progress .github/workflows
+	$(BIN)/python tools/build_web.py --install-node check
+
+# the part of lint that takes seconds; .pre-commit-config.yaml runs the same before each commit
+.PHONY: lint-fast
+lint-fast: $(VENV)/.all
+	$(BIN)/ruff check src tests bench examples tools hatch_build.py
+	$(BIN)/ruff format --check src tests bench examples tools hatch_build.py
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/python tools/web_types.py --check
 	$(BIN)/python tools/web_palette.py --check
-	$(BIN)/python tools/build_web.py --install-node check
 
 # inputs that nobody has tried yet, for some minutes: make fuzz MINUTES=30
 MINUTES ?= 5
@@ -176,6 +180,15 @@ audit: $(VENV)/.all
 dist: $(VENV)/.all web
 	rm -rf dist
 	$(BIN)/python -m hatchling build
+
+# what a release needs is there: version, changelog, a clean tree, lint, true docs; then the files of the release, in dist
+.PHONY: release
+release: $(VENV)/.all
+	$(BIN)/python tools/release.py
+	$(MAKE) lint
+	$(BIN)/python -m pytest -q tests/test_docs.py tests/test_compatibility.py tests/test_security.py tests/test_lock.py tests/test_release.py
+	$(MAKE) dist
+	@echo "release: ready; now: git tag v$$($(BIN)/python -c 'import botyard; print(botyard.__version__)'), and upload dist"
 
 maps: $(VENV)/.core
 	$(BIN)/python tools/author_maps.py
