@@ -59,7 +59,7 @@ def test_a_run_and_what_it_writes(task: Path, tmp_path: Path) -> None:
     [
         (["--supervisor", "fcfs"], 11, "deadlock at 12.167 s: robots 0 → 1 → 2 → 3 → 0 wait for each other"),
         (["--supervisor", "dummy"], 10, "collision of robots 0 and 1 at 11.625 s"),
-        (["--supervisor", "none"], 11, "nobody grants what robots wait for"),
+        (["--supervisor", "none"], 11, "the supervisor grants no sector that robots wait for"),
         (["--time-limit", "5"], 12, "given up at 5.000 s"),
         (["--supervisor", "dummy", "--on-collision", "continue"], 10, "collision of robots 0 and 1"),
         (["--compat", "--supervisor", "fcfs"], 11, "deadlock at"),
@@ -231,7 +231,7 @@ def test_mistakes_on_the_command_line(task: Path) -> None:
         (["run", task, "--supervisor", "nobodyy"], "expected file.py:Class, module:Class"),
         (["compare", "-s", "x"], "expected file.py:Class, module:Class"),
         (["compare", "-n", "four"], "expected numbers with commas"),
-        (["generate", "jam"], "no family"),
+        (["generate", "jam"], 'found "jam"'),
         (["run", task.parent / "none.json"], "cannot be read"),
     ):
         with pytest.raises(BotyardError, match=text):

@@ -124,7 +124,7 @@ def test_permissions_for_nobody_are_told_and_change_nothing(caplog: pytest.LogCa
     ros.permit(7)
     with caplog.at_level(logging.WARNING):
         node.advance(50.1)
-    assert "/lab/move_permissions: " in caplog.text and "numbered from 0" in caplog.text
+    assert "/lab/move_permissions: " in caplog.text and "expected a robot from 0 to" in caplog.text
 
 
 def test_what_ends_is_there_no_longer() -> None:

@@ -83,7 +83,7 @@ def test_nobody_supervises(world: Ros1World, tmp_path: Path) -> None:
     wait(lambda: "/lab/move_permissions" in world.known()[1])
     assert world.rospy("permit_and_look_on", "/lab/move_permissions", "/lab/critical_points", 7, 2) >= 2
     assert run.wait(PATIENCE) == 11, output(run)
-    assert "there are 2, numbered from 0" in output(run)
+    assert "expected a robot from 0 to 1" in output(run)
     result = result_of(tmp_path)
     assert (result["outcome"], result["deadlock_cycle"]) == ("deadlock", [])
 

@@ -83,12 +83,13 @@ def test_graphs_that_are_none(graph: Path, change: tuple[str, str], message: str
 def test_routes_that_are_none(graph: Path) -> None:
     read = read_graph(graph)
     for routes, message in (
-        ([["dock", "nowhere"]], 'no place "nowhere"'), ([["3", "dock"]], "no way from place 3 to place 0"),
-        ([["dock"]], "at least two different places"), ([["dock", "west"]], "no way"),
+        ([["dock", "nowhere"]], 'place: expected a name of the graph or a number from 0 to ., found "nowhere"'),
+        ([["3", "dock"]], "no path from place 3 to place 0"),
+        ([["dock"]], "at least two different places"), ([["dock", "west"]], "no path"),
     ):  # fmt: skip
         with pytest.raises(TaskError, match=message):
             task_of_graph(read, routes)
-    with pytest.raises(TaskError, match='no level "L9": there are L1'):
+    with pytest.raises(TaskError, match='level: expected one of L1, found "L9"'):
         read_graph(graph, "L9")
     with pytest.raises(TaskError, match="cannot be read"):
         read_graph(graph.parent / "none.yaml")

@@ -64,7 +64,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("NumberOfVehicles", "2", 'NumberOfVehicles: expected how many vehicles there are, found "2"'),
+        ("NumberOfVehicles", "2", 'NumberOfVehicles: expected a number of vehicles from 0 to 1000000, found "2"'),
         ("NumberOfVehicles", 3, "Vehicles: expected Vehicle2 (NumberOfVehicles is 3), found none"),
         ("Vehicles", [], "Vehicles: expected an object {…}, found []"),
         ("Vehicles/Vehicle0", {}, "Vehicles.Vehicle0: expected an array […], found {}"),
@@ -74,7 +74,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("Vehicles/Vehicle0/1/Colliding", KeyError, "Vehicles.Vehicle0[1]: expected Colliding (it may be empty), found"),
         ("Vehicles/Vehicle0/1/Endpoint", True, "Vehicles.Vehicle0[1].Endpoint: expected a number greater than 0, found true"),
         ("Vehicles/Vehicle0/0/Endpoint", 0, "Vehicles.Vehicle0[0].Endpoint: expected a number greater than 0, found 0"),
-        ("Vehicles/Vehicle0/1/Endpoint", 4, "Vehicles.Vehicle0[1].Endpoint: expected more than the end before it (4)"),
+        ("Vehicles/Vehicle0/1/Endpoint", 4, "Vehicles.Vehicle0[1].Endpoint: expected more than the end of the previous sector (4 m)"),
         ("Vehicles/Vehicle0/1/Colliding", 5, "Vehicles.Vehicle0[1].Colliding: expected an array […], found 5"),
         ("Vehicles/Vehicle0/1/Colliding/0", [1], "Vehicles.Vehicle0[1].Colliding[0]: expected [robot, sector], found [1]"),
         ("Vehicles/Vehicle0/1/Colliding/0", [2, 0], "Vehicles.Vehicle0[1].Colliding[0]: expected a robot from 0 to 1, found [2, 0]"),
@@ -184,5 +184,5 @@ def test_cells_must_be_large_enough() -> None:
         task_of_routes([[(0, 0)]], "x")
     with pytest.raises(TaskError, match="expected one of crossings"):
         generate("jam", 3)
-    with pytest.raises(TaskError, match="expected 2"):
+    with pytest.raises(TaskError, match="from 2 to 100000"):
         generate("star", 1)

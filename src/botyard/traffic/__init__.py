@@ -1,6 +1,10 @@
-"""Robots on fixed paths divided into sectors, under a supervisor that grants permissions: a second engine beside the 2-D one.
+"""Event-driven traffic engine: robots on fixed paths under a supervisor.
 
-What a path is, and when messages are sent: reference mmrs.md; how it is used: docs/howto/traffic.md.
+Paths are divided into sectors, and a supervisor grants permissions to enter them. This
+is a second engine next to the 2-D one.
+
+The reference mmrs.md defines paths, sectors and the times of messages;
+docs/howto/traffic.md shows how to use the engine.
 """
 
 from __future__ import annotations
@@ -31,10 +35,9 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, imported when they are first used: the engine compiles code."""
+    """Import a public name at its first use, because the engine compiles code."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    own = (
-        "generate" if name == "generate_task" else name
-    )  # the module is named "generate", so the function is exported under another name
+    # The module is named "generate", so the function is exported under another name.
+    own = "generate" if name == "generate_task" else name
     return getattr(import_module(f"{__name__}.{_WHERE[name]}"), own)

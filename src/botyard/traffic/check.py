@@ -1,4 +1,8 @@
-"""Checks of a task: doubtful details, whether the start is safe (Banker's test), and for few robots whether it can be solved at all."""
+"""Checks of a task: warnings, safety of the start, and solvability.
+
+The Banker's test decides whether the start is safe. An exhaustive search decides for
+few robots whether the task can be solved at all.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from botyard.traffic.rules import Rules
 from botyard.traffic.task import Task
 
 STATE_LIMIT: Final = 2_000_000
-"""Most states that the exhaustive search visits before it gives up."""
+"""Largest number of states that the exhaustive search visits before it gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +28,11 @@ class Report:
     Attributes
     ----------
     remarks : tuple of str
-        Warnings: disks that reach into the next sector at the start, sectors that are too short to stop in.
+        Warnings: disks that reach into the next sector at the start, sectors too short to stop in.
     stuck : tuple of int
         Robots that cannot all finish one after the other; empty if the start is safe (see `stuck_robots`).
     solvable : bool or None
-        Whether some order of moves lets all robots finish; None if it was not searched, or the search gave up.
+        Whether some order of moves lets all robots finish; None without a search, or if the search gave up.
     states : int
         Number of states that the search visited.
     """
@@ -40,20 +44,22 @@ class Report:
 
 
 def remarks(task: Task) -> tuple[str, ...]:
-    """Warnings about a task that is well formed."""
+    """Return warnings about a well-formed task."""
     found = []
     for i, v in enumerate(task.vehicles):
         head = v.first_sector()
         if len(v.ends) > 1 and head < len(v.ends) - 1 and v.ends[head] - v.radius < v.start:
             found.append(
-                f"robot {i}: its disk reaches into sector {head + 1} at the start: it is there without a permission"
+                f"robot {i}: its disk reaches into sector {head + 1} at the start, without a permission for it"
             )
+        # The first and the last sector do not count: a robot starts and ends inside
+        # them.
         lengths = np.diff(v.ends, prepend=0.0)
         short = np.flatnonzero(lengths[1:-1] < v.braking_distance) + 1
         if len(short):
             found.append(
                 f"robot {i}: {len(short)} sectors are shorter than its braking distance of {v.braking_distance:.3f} m, the first is "
-                f"sector {short[0]}: it asks for the next one before it is in this one"
+                f"sector {short[0]}: it asks for the next sector before it enters this one"
             )
     for i, s, j, m in task.start_conflicts.tolist():
         found.append(f"robots {i} and {j} start in conflicting sectors {s} and {m}")
@@ -61,9 +67,10 @@ def remarks(task: Task) -> tuple[str, ...]:
 
 
 def stuck_robots(task: Task, leaves: bool = False) -> tuple[int, ...]:
-    """Robots that cannot all finish one after the other from the start; empty if the start is safe.
+    """Return the robots that cannot all finish one after the other.
 
-    These are the robots that start in conflicting sectors, or if there are none, the robots that fail the Banker's test.
+    The result is empty if the start is safe. It holds the robots that start in
+    conflicting sectors, or otherwise the robots that fail the Banker's test.
     """
     from botyard.traffic.engine import Traffic
     from botyard.traffic.supervisors.reserving import Nobody
@@ -72,20 +79,28 @@ def stuck_robots(task: Task, leaves: bool = False) -> tuple[int, ...]:
         return ()
     if len(task.start_conflicts):
         return tuple(np.unique(task.start_conflicts[:, [0, 2]]).tolist())
+    # The engine builds the arrays of the test; a supervisor that grants nothing keeps
+    # its start.
     w = Traffic(task, Nobody(), Rules(leaves=leaves), log=False).world
     left = int(k.count_stuck(Pack(w)))
     return tuple(np.flatnonzero(w.done == 0).tolist()) if left else ()
 
 
 def is_safe(task: Task, leaves: bool = False) -> bool:
-    """Whether the start is safe (see `stuck_robots`)."""
+    """Return whether the start is safe (see `stuck_robots`)."""
     return not stuck_robots(task, leaves)
 
 
 def search(task: Task, leaves: bool = False, limit: int = STATE_LIMIT) -> tuple[bool | None, int]:
-    """Search exhaustively whether a task can be solved. Returns the answer, None after `limit` states, and the number of states visited.
+    """Search exhaustively whether a task can be solved.
 
-    A move takes one robot into its next sector, if no robot is in a conflicting one; it leaves the sector before.
+    A move takes one robot into its next sector, if no robot is in a conflicting sector;
+    the robot leaves its sector at the same time.
+
+    Returns
+    -------
+    (bool or None, int)
+        The answer, None after `limit` states, and the number of visited states.
     """
     if len(task.start_conflicts):
         return False, 1
@@ -98,7 +113,8 @@ def search(task: Task, leaves: bool = False, limit: int = STATE_LIMIT) -> tuple[
     seen = {begin}
     queue = deque([begin])
     while queue:
-        state = queue.pop()  # depth first: solutions are deep
+        # Search depth first, because solutions are deep.
+        state = queue.pop()
         if state == goal:
             return True, len(seen)
         for i, at in enumerate(state):
@@ -127,13 +143,14 @@ def check(task: Task, leaves: bool = False, exhaustive: bool | None = None) -> R
     Parameters
     ----------
     exhaustive : bool, optional
-        Search exhaustively; by default only if there are at most `STATE_LIMIT` states.
+        Whether to search exhaustively; by default only with at most `STATE_LIMIT` states.
     """
     stuck = stuck_robots(task, leaves)
     states = float(np.prod([float(len(v.ends)) for v in task.vehicles])) if len(task) else 1.0
     solvable, seen = None, 0
     if exhaustive or (exhaustive is None and states <= STATE_LIMIT):
         solvable, seen = search(task, leaves)
+    # A safe start is solvable: the robots finish one after the other.
     elif not stuck:
         solvable = True
     return Report(remarks(task), stuck, solvable, seen)

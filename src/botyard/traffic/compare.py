@@ -1,4 +1,7 @@
-"""Benchmark of supervisors: a run of a supervisor on a task, and a table of many (`botyard.studies.comparison` carries them out)."""
+"""Benchmark of supervisors: one run on one task, and a table of many runs.
+
+`botyard.studies.comparison` carries the runs out.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class Case:
     seed : int
         Seed of the task, and of the loss and jitter of messages.
     supervisor : str
-        Its name.
+        Name of the supervisor.
     """
 
     family: str
@@ -51,11 +54,11 @@ class Row:
     Attributes
     ----------
     case : Case
-        The run.
+        Case that was run.
     outcome : str
         ``completed``, ``collision``, ``deadlock``, ``timeout``, or ``refused`` if the supervisor rejects the task.
     text : str
-        Description of the outcome for people.
+        Readable description of the outcome.
     makespan : float
         Time at which the last robot finished, s; 0 if not completed.
     completion, waiting : float
@@ -87,6 +90,7 @@ def run_case(case: Case, rules: Rules = Rules(), budget: Budget = Budget()) -> R
         task: Task = (
             generate(case.family, case.robots, case.seed) if case.robots else load_task(case.family, budget=budget)
         )
+        # Building the task does not count: the wall time compares supervisors.
         begin = time.perf_counter()
         out = Traffic(task, find_supervisor(case.supervisor), rules).run()
         wall = time.perf_counter() - begin
@@ -100,7 +104,7 @@ def run_case(case: Case, rules: Rules = Rules(), budget: Budget = Budget()) -> R
 
 
 def compile_kernels() -> None:
-    """Compile or load the kernels of traffic by a small run."""
+    """Compile or load the kernels of traffic with a small run."""
     traffic = Traffic(generate("deadlock", 2, 1), find_supervisor("dummy"))
     count_stuck(Pack(traffic.world))
     traffic.start()
@@ -122,7 +126,7 @@ class Summary:
     outcomes : dict
         Number of runs by outcome.
     makespan, completion, waiting, stops : float
-        Means: s, s for each robot, s for each robot, for each robot.
+        Means: s, s per robot, s per robot, stops per robot.
     wall : float
         Mean wall time of all runs, s.
     """
@@ -140,7 +144,7 @@ class Summary:
 
 
 def summarise(rows: Iterable[Row]) -> list[Summary]:
-    """Aggregate rows by family, size and supervisor, in order of first appearance."""
+    """Group rows by family, size and supervisor, in order of first appearance."""
     groups: dict[tuple[str, int, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.case.family, row.case.robots, row.case.supervisor), []).append(row)
@@ -157,6 +161,7 @@ def _summary(key: tuple[str, int, str], group: Sequence[Row]) -> Summary:
         found = list(values)
         return fmean(found) if found else 0.0
 
+    # A task file has the robot number 0 in its key; its means are totals.
     n = key[1] or 1
     return Summary(
         *key, len(group), outcomes, mean(r.makespan for r in good), mean(r.completion / n for r in good),
@@ -170,7 +175,7 @@ COLUMNS = ("family", "robots", "supervisor", "runs", "completed", "deadlocks", "
 
 
 def table(summaries: Iterable[Summary]) -> list[tuple[str, ...]]:
-    """Format summaries as rows of the table, see `COLUMNS`."""
+    """Return summaries as rows of the table, see `COLUMNS`."""
     out = []
     for s in summaries:
         o = s.outcomes

@@ -1,8 +1,14 @@
-"""The original program's fixed-step loop with all its quirks (mmrs.md §4–§7), to compare with its recordings: ``--compat``.
+"""Fixed-step loop of the original program, to compare with its recordings.
 
-Ten steps a second; critical points are computed from the acceleration; permissions are counted, not bound to sectors, and arrive at least
-one step after the request; collisions are checked only for the last sector that a robot has entered in a step, by the other sector's list,
-and do not end the run; a robot that has finished coasts on.
+The option ``--compat`` selects it. It reproduces the quirks of mmrs.md §4–§7:
+
+* ten steps a second,
+* critical points are computed from the acceleration,
+* permissions are counted, not bound to sectors, and arrive at least one step after the
+  request,
+* collisions are checked only for the last sector that a robot has entered in a step, with
+  the other sector's list, and do not end the run,
+* a robot that has finished coasts on.
 """
 
 from __future__ import annotations
@@ -29,7 +35,7 @@ _PER_SECOND: Final = 10
 
 @dataclass(slots=True, eq=False)
 class Car:
-    """State of a robot, as in the original.
+    """State of a robot, as in the original program.
 
     Attributes
     ----------
@@ -66,13 +72,13 @@ class CompatTraffic:
     Parameters
     ----------
     task : Task
-        What is simulated.
+        Robots, paths and conflicts.
     supervisor : Supervisor
-        Grants permissions; it gets the messages of a step during the step.
+        Grants permissions; it receives the messages of a step during this step.
     latency_steps : int
         Delay of permissions: the answer to a message of step k arrives right after step k + `latency_steps`.
     grants : sequence of (int, int)
-        Scripted permissions: step (−1: before the first), right after which it arrives, and robot.
+        Scripted permissions: step after which the permission arrives (−1: before the first), and robot.
     max_steps : int
         Step limit: the run ends with a time-out.
     watch : callable, optional
@@ -104,6 +110,8 @@ class CompatTraffic:
         self._rows: list[tuple[float, int, int, int]] = []
         self._collisions = 0
         self.step = -1
+        # Conflicts are not symmetric here: the original looks only in the other
+        # sector's list.
         self._listed = {tuple(row) for row in task.listed.tolist()}
         self.cars = [Car(v, _points(v), x=v.start) for v in task.vehicles]
         for step, robot in grants:
@@ -131,6 +139,7 @@ class CompatTraffic:
             if self.is_idle:
                 ending = Ending.COLLISION if self._collisions else Ending.DEADLOCK
                 break
+            # Report about every 1000 s of simulated time.
             if not self.step % 10_000:
                 progress((self.step + 1) / _PER_SECOND, sum(car.done for car in self.cars))
         return self.finish(ending or Ending.TIMEOUT)
@@ -154,14 +163,14 @@ class CompatTraffic:
         Raises
         ------
         WorldError
-            There is no such robot.
+            The robot does not exist.
         """
         if not 0 <= robot < len(self.cars):
-            raise WorldError(f"a permission for robot {robot}: there are {len(self.cars)}, numbered from 0")
+            raise WorldError(f"permission: expected a robot from 0 to {len(self.cars) - 1}, found {robot}")
         self._mail.setdefault(self.step + 1, []).append(robot)
 
     def asked(self) -> list[tuple[int, int]]:
-        """Robots that wait for permissions, each with the number of permissions it waits for."""
+        """Return the waiting robots, each with its number of missing permissions."""
         return [(i, 1) for i, car in enumerate(self.cars) if not (car.moving or car.done)]
 
     @property
@@ -190,6 +199,7 @@ class CompatTraffic:
         vehicle = car.vehicle
         if car.done:
             car.moving = False
+        # Speed changes before position, as in the original's loop.
         if car.moving and car.v < vehicle.velocity:
             car.v = min(vehicle.velocity, car.v + DT * vehicle.acceleration)
         elif not car.moving and car.v > 0.0:
@@ -199,6 +209,7 @@ class CompatTraffic:
             car.waited += DT
         car.x += DT * car.v
         entered = -1
+        # The original compares with ">": a robot exactly on a point has not passed it.
         while car.next < len(car.points) and car.x > car.points[car.next][0]:
             _, kind, sector = car.points[car.next]
             car.next += 1
@@ -225,6 +236,7 @@ class CompatTraffic:
             self._post(step)
 
     def _look_for_collisions(self, step: int, i: int, entered: int) -> None:
+        # Only the last sector that was entered in this step is checked, as in the original.
         for j, other in enumerate(self.cars):
             if j != i and any((j, sector, i, entered) in self._listed for sector in other.occupied):
                 self._emit(step, i, k.COLLISION, j)
@@ -232,7 +244,7 @@ class CompatTraffic:
                 self.cars[i].moving = other.moving = False
 
     def _emit_flag_changes(self, step: int, before: Sequence[bool]) -> None:
-        """Emit events for robots that have finished, or whose motion flag differs from `before`."""
+        """Emit events of robots that finished or changed their motion flag."""
         for i, (car, was) in enumerate(zip(self.cars, before, strict=True)):
             if car.done and not car.finish_reported:
                 car.finish_reported = True
@@ -273,7 +285,9 @@ class CompatTraffic:
 
 
 def _points(v: Vehicle) -> list[Point]:
-    """Special points of a vehicle, sorted by position."""
+    """Return the special points of a vehicle, sorted by position."""
+    # The original computes the critical point from the acceleration, not the
+    # deceleration.
     found = point_list(special_points(v, v.velocity * v.velocity / (2.0 * v.acceleration)))
     return sorted(found, key=lambda p: (p[0], p[2] if p[1] != k.RELEASE else p[2] + 1))
 

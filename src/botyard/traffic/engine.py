@@ -1,4 +1,7 @@
-"""The exact event-driven engine: it has no time step; event times are computed in closed form (mmrs.md §10)."""
+"""Exact event-driven engine.
+
+The engine has no time step: event times are computed in closed form (mmrs.md §10).
+"""
 
 from __future__ import annotations
 
@@ -20,17 +23,24 @@ from botyard.traffic.supervisors.base import Policy, Supervisor, take_answers
 from botyard.traffic.task import Task, Vehicle
 
 EVENT_BUFFER: Final = 1 << 16
-"""Size of the event buffer; when it is full, it is moved to the log."""
+"""Capacity of the event buffer; a full buffer is moved to the log."""
 _PERMISSION: Final = 100
-"""Kind of a message from the supervisor; messages to it have the kind of their event."""
+"""Kind of a message from the supervisor.
+
+Messages to the supervisor have the kind of their event.
+"""
 _PROGRESS_INTERVAL: Final = 1 << 14
-"""Messages between two progress reports."""
+"""Number of messages between two progress reports."""
 
 
 def _cache_aligned(shape: tuple[int, int], kind: Any) -> Any:
-    """Zeros aligned to a cache line (64 bytes), so that a robot's row touches as few cache lines as possible."""
+    """Return zeros aligned to a cache line (64 bytes).
+
+    A robot's row then touches as few cache lines as possible.
+    """
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
     room = np.zeros(size + 64, np.uint8)
+    # NumPy aligns to 16 bytes only, so the array starts at the next multiple of 64.
     begin = -room.ctypes.data % 64
     return room[begin : begin + size].view(kind).reshape(shape)
 
@@ -41,7 +51,7 @@ class Traffic:
     Parameters
     ----------
     task : Task
-        What is simulated.
+        Robots, paths and conflicts.
     supervisor : Supervisor
         Grants permissions.
     rules : Rules
@@ -51,8 +61,9 @@ class Traffic:
     log : bool
         Whether all events are kept.
     asks : bool
-        Whether robots ask for sectors, at a braking distance from full speed. False: permissions come from outside (`permit`), robots brake
-        for the end of what is permitted, and come to rest exactly there, also from lower speeds.
+        Whether robots ask for sectors, at a braking distance from full speed. If False,
+        permissions come from outside (`permit`): robots brake for the end of the permitted
+        sectors and come to rest exactly there, also from lower speeds.
 
     Raises
     ------
@@ -85,10 +96,14 @@ class Traffic:
         self._asks = asks
         self._build(log)
         supervisor.on_start(task, rules, self._answers.append)
+        # A compiled policy decides inside the kernel, so messages must take no time
+        # there.
         self._set_policy(supervisor.policy() if rules.compiled and rules.is_instant else Policy())
         for when, robot in grants:
             if not 0 <= robot < len(task):
                 raise WorldError(f"grants: expected a robot from 0 to {len(task) - 1}, found {robot}")
+            # Times below 0 all mean "before the start"; -1 sorts them before every
+            # event.
             self._post(max(when, -1.0), _PERMISSION, robot, -1)
 
     # -- arrays
@@ -118,11 +133,14 @@ class Traffic:
         inside = np.zeros(total, np.uint8)
         for robot, v in enumerate(vehicles):
             tail, head = v.occupied()
+            # The sectors under the robot at the start count as permitted and asked for.
             i[robot, [k.TAIL, k.HEAD, k.ALLOWED, k.ASKED]] = tail, head, head, head
             if not self._asks:
                 i[robot, k.ASKED] = len(v.ends) - 1
                 f[robot, k.LIMIT] = self._limit(v, f[robot, k.LIMIT], head)
             inside[task.first[robot] + tail : task.first[robot] + head + 1] = 1
+        # One event can add several rows; the kernel stops while this margin is still
+        # free.
         room = EVENT_BUFFER + 4 * n + 8192 if log else 0
         self._w = k.World(
             f=f, i=i, c=c, d=np.zeros(1), heap=np.zeros(n, np.int64), key=np.zeros(n), slot=np.zeros(n, np.int64),
@@ -136,20 +154,28 @@ class Traffic:
         )  # fmt: skip
 
     def _points(self, v: Vehicle) -> Points:
-        """Positions, kinds and sectors of a vehicle's special points, in the order in which they are passed (mmrs.md §3)."""
+        """Return the special points of a vehicle in the order of passing (mmrs.md §3).
+
+        The columns are positions, kinds and sectors.
+        """
         ahead = v.velocity * v.velocity / (2.0 * (v.acceleration if self.rules.original_braking else v.deceleration))
         loc, what, sec = points_from_start(v, ahead, finish=True, stops=self.rules.stop_at_end)
+        # A robot that does not ask has no critical points.
         kept = (what != k.CRITICAL) | self._asks
         return loc[kept], what[kept], sec[kept]
 
     def _limit(self, v: Vehicle, end: float, allowed: int) -> float:
-        """Position up to which a robot may go that does not ask, m along its path; `end`: the limit at the end of the path."""
+        """Return the position up to which a robot that does not ask may go.
+
+        The position is in m along its path; `end` is the limit at the end of the path.
+        """
         return end if allowed == len(v.ends) - 1 else min(end, float(v.ends[allowed]) - v.radius)
 
     def _set_policy(self, policy: Policy) -> None:
         w = self._w
         w.c[k.POLICY] = policy.kind
-        if policy.kind == k.ORDER:  # numbers requests by its own order
+        # This policy numbers requests by its own order.
+        if policy.kind == k.ORDER:
             w.c[k.SEQUENCE] = -1
         if policy.rank is not None:
             w.c[k.SEQUENCE] = -1
@@ -170,7 +196,7 @@ class Traffic:
         heapq.heappush(self._mail, (when, self._sent, kind, robot, sector))
 
     def _send(self, kind: int, robot: int, sector: int) -> None:
-        """Send a message over the simulated channel, with its latency, jitter and loss."""
+        """Send a message over the simulated channel with latency, jitter and loss."""
         r = self.rules
         if r.loss and self._random.random() < r.loss:
             return
@@ -201,11 +227,15 @@ class Traffic:
             for robot, sector in answers:
                 self._send(_PERMISSION, robot, sector)
             return
-        for robot, several in groupby(answers, key=lambda a: a[0]):  # grants of one decision are applied together
+        # Grants of one decision are applied together: the robot plans its motion once.
+        for robot, several in groupby(answers, key=lambda a: a[0]):
             self._allow(robot, max(sector for _, sector in several))
 
     def _allow(self, robot: int, sector: int) -> None:
-        """Deliver a permission to a robot: for all sectors up to `sector`, or for one more if that is −1."""
+        """Deliver a permission to a robot.
+
+        It permits all sectors up to `sector`, or one more sector if `sector` is −1.
+        """
         count = 1 if sector < 0 else sector - int(self._w.i[robot, k.ALLOWED])
         if count > 0:
             k.allow(self._pack(self._w), robot, count, self.now)
@@ -218,7 +248,7 @@ class Traffic:
         Parameters
         ----------
         progress : callable
-            Called now and then with the simulated time, s, and the number of robots that have finished.
+            Called at intervals with the simulated time, s, and the number of finished robots.
 
         Raises
         ------
@@ -229,7 +259,10 @@ class Traffic:
         return self.finish(self._advance(self.rules.time_limit, progress))
 
     def start(self) -> None:
-        """Start the run: note collisions at the start, and deliver the permissions that are scripted before the start."""
+        """Start the run.
+
+        Log collisions at the start, and deliver the permissions scripted before it.
+        """
         k.begin(self._pack(self._w))
         self._note_start_conflicts()
         self.now = -1.0
@@ -239,9 +272,9 @@ class Traffic:
         self._send_grants()
 
     def _note_start_conflicts(self) -> None:
-        """Log a collision at time 0 for each two robots that start in conflicting sectors.
+        """Log a collision at time 0 for each pair of robots in conflicting sectors.
 
-        The kernel looks only at sectors that are entered later.
+        The kernel checks only sectors that robots enter later.
         """
         pairs = np.unique(self.task.start_conflicts[:, [0, 2]], axis=0)
         c, n = self._w.c, len(pairs)
@@ -252,9 +285,15 @@ class Traffic:
             self._chunks.append((np.zeros(n), pairs[:, 0].astype(np.int32), kinds, pairs[:, 1].astype(np.int32)))
 
     def advance(self, until: float) -> Ending | None:
-        """Process the events up to a simulated time, s, for runs in real time. Returns the ending, or None if the run goes on.
+        """Process the events up to a simulated time, s, for runs in real time.
 
-        The run goes on even when all robots stand still: a permission may come from outside (`permit`).
+        The run goes on even when all robots stand still: a permission may come from
+        outside (`permit`).
+
+        Returns
+        -------
+        Ending or None
+            The ending, or None if the run goes on.
         """
         code = self._advance(min(until, self.rules.time_limit))
         self._flush()
@@ -273,7 +312,7 @@ class Traffic:
             There is no such robot.
         """
         if not 0 <= robot < len(self.task):
-            raise WorldError(f"a permission for robot {robot}: there are {len(self.task)}, numbered from 0")
+            raise WorldError(f"permission: expected a robot from 0 to {len(self.task) - 1}, found {robot}")
         self._allow(robot, -1)
 
     def is_done(self, robot: int) -> bool:
@@ -281,14 +320,17 @@ class Traffic:
         return bool(self._w.i[robot, k.DONE])
 
     def resume(self, before: Traffic, robot: int) -> None:
-        """Take over the state and the log of another run, instead of `start`: `before`, which is not used any more.
+        """Take over the state and the log of another run, instead of `start`.
+
+        The caller must not use `before` afterwards.
 
         Parameters
         ----------
         before : Traffic
-            A run whose robots do not ask. Its task differs in the path of one robot, beyond the sectors that are permitted to it.
+            Run whose robots do not ask. Its task differs in the path of one robot, beyond the
+            sectors that are permitted to this robot.
         robot : int
-            That robot; it has not finished.
+            Robot with the new path; it has not finished.
         """
         before._flush()
         old, w = before._w, self._w
@@ -296,32 +338,36 @@ class Traffic:
         first, old_first = np.append(0, last[:-1]), np.append(0, old.i[:-1, k.LAST])
         w.f[:], w.i[:], w.c[:], w.d[:] = old.f, old.i, old.c, old.d
         w.i[:, k.LAST] = last
+        # A longer path shifts the points of all robots behind it in the table.
         w.i[:, k.POINT] = first + old.i[:, k.POINT] - old_first
         w.i[robot, k.ASKED] = asked
         v = self.task.vehicles[robot]
         if w.i[robot, k.MODE] == k.GOING:
             end = float(v.ends[-1]) if self.rules.stop_at_end else np.inf
             w.f[robot, k.LIMIT] = self._limit(v, end, int(w.i[robot, k.ALLOWED]))
+        # Occupied sectors are numbered anew for the same reason.
         sectors = np.arange(self.task.n_sectors) - w.first[w.owner]
         w.inside[:] = (w.i[w.owner, k.TAIL] <= sectors) & (sectors <= w.i[w.owner, k.HEAD])
         w.inside[w.i[w.owner, k.MODE] == k.GONE] = 0
         self._chunks, self.now, self.is_idle = before._chunks, before.now, before.is_idle
+        # The queue holds event times of the old path; plan all robots afresh.
         packed = self._pack(w)
         k.begin(packed)
         k.allow(packed, robot, 0, self.now)
 
     def asked(self) -> list[tuple[int, int]]:
-        """Robots that wait for permissions, each with the number of permissions it waits for."""
+        """Return the waiting robots, each with its number of missing permissions."""
         missing = (self._w.i[:, k.ASKED] - self._w.i[:, k.ALLOWED]) * (1 - self._w.i[:, k.DONE])
         return [(robot, n) for robot, n in enumerate(missing.tolist()) if n > 0]
 
     def _advance(self, until: float, progress: Callable[[float, int], None] = lambda _t, _n: None) -> int:
-        """Process the events up to a time; returns the kernel's code of why it stopped."""
+        """Process the events up to a time; return the kernel's reason to stop."""
         w, packed, mail = self._w, self._pack(self._w), self._mail
         if w.c[k.COLLISIONS] and not w.c[k.GOES_ON]:
             return k.COLLIDED
         c, d, instant, advance, calls = w.c, w.d, self.rules.is_instant, k.advance, 0
         while True:
+            # Stop at the next message, because it may change what robots do afterwards.
             code = advance(packed, min(mail[0][0], until) if mail else until)
             if code == k.NOTIFY:
                 self.now = float(d[0])
@@ -340,6 +386,7 @@ class Traffic:
                     self._allow(robot, sector)
                 else:
                     self._to_supervisor(kind, robot, sector)
+            # No robot moves, but a message later than `until` can still start one.
             elif code == k.IDLE and mail:
                 return k.TIME
             else:
@@ -379,9 +426,12 @@ class Traffic:
             time = self.now if isinstance(why, Ending) else self.rules.time_limit
         else:
             time = float(self._w.d[0])
-        if ending is Ending.DEADLOCK:  # a deadlock begins when the last robot has come to rest
+        # A deadlock starts when the last robot has come to rest.
+        if ending is Ending.DEADLOCK:
             time = max(time, float(f[~done, k.REST].max(initial=0.0)))
-        stands = ~done & (f[:, k.REST] < time)  # still stopped at the end
+        # These robots are still stopped at the end, so their last wait is not counted
+        # yet.
+        stands = ~done & (f[:, k.REST] < time)
         waited = f[:, k.WAIT] + np.where(stands, time - np.where(stands, f[:, k.REST], 0.0), 0.0)
         robots = Robots(f[:, k.FINISHED].copy(), waited, (i[:, k.STOPS] + stands).astype(np.int64), done)
         return Outcome(
@@ -391,7 +441,7 @@ class Traffic:
 
     @property
     def world(self) -> k.World:
-        """The kernel's arrays, for inspection."""
+        """Arrays of the kernel, for inspection."""
         return self._w
 
     @property

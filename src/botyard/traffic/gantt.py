@@ -1,4 +1,4 @@
-"""Gantt charts of runs: when each robot moved and waited, and when each sector was occupied."""
+"""Gantt charts of runs: motion and waits of robots, and occupied sectors."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ from botyard.safefile import MARK, replacing, write_text
 
 FORMATS: Final = (".svg", ".html", ".png", ".pdf")
 MAX_SECTORS: Final = 60
-"""Most sectors in a chart: those that were occupied longest."""
+"""Largest number of sectors in a chart; it shows the longest occupied ones."""
 MAX_TITLE: Final = 200
 """Longest title, characters."""
 MAX_ROWS_HEIGHT_IN: Final = 100.0
-"""Greatest height of all robot rows together, inches; rows of many robots get narrower."""
+"""Largest height of all robot rows together, inches.
+
+Rows of many robots become narrower.
+"""
 _COLORS: Final = {"goes": "#4c8dd6", "waits": "#d9534f", "occupied": "#8fbf7f", "critical": "#555555"}
 
 
@@ -38,18 +41,18 @@ class Chart:
         Number of robots.
     end : float
         End of the run.
-    goes, waits : list of (robot, begin, end)
+    goes, waits : list of (robot, start, end)
         Intervals in which a robot moves, and in which it must stand still.
-    sectors : list of (robot, sector, begin, end)
+    sectors : list of (robot, sector, start, end)
         Intervals in which a robot occupies a sector.
-    grants : list of (robot, sector, begin, end)
-        Intervals in which a robot may enter a sector and has not entered it.
+    grants : list of (robot, sector, start, end)
+        Intervals in which a robot may enter a sector but has not entered it yet.
     asks : list of (robot, time)
         Times at which a robot passes a critical point, where it asks for a sector.
     title : str
         Title: the outcome.
-    holders : list of (robot, begin, robots)
-        For which robots one waits, from when on, as far as that is known.
+    holders : list of (robot, start, robots)
+        Waiting robot, start of the wait, and the robots it waits for, if these are known.
     """
 
     robots: int
@@ -70,12 +73,13 @@ def chart_of(
     title: str = "",
     starts: Sequence[tuple[int, int]] | None = None,
 ) -> Chart:
-    """Make a chart of events.
+    """Make a chart from events.
 
     Parameters
     ----------
     rows : iterable of dict
-        Events with ``t``, ``robot``, ``kind``, ``sector``, in order; of those of the kind ``stop`` perhaps ``waits_for``.
+        Events in order with ``t``, ``robot``, ``kind``, ``sector``; events of the kind
+        ``stop`` can have ``waits_for``.
     starts : sequence of (first, last), optional
         Sectors that each robot occupies at the start; by default its first one.
     """
@@ -91,6 +95,8 @@ def chart_of(
     granted: dict[tuple[int, int], float] = {}
 
     def turn(i: int, t: float, to: str) -> None:
+        # A robot that has finished neither moves nor waits, so its last interval stays
+        # closed.
         if state[i] != "done" and t > since[i]:
             (goes if state[i] == "goes" else waits).append((i, since[i], t))
         if state[i] != "done":
@@ -110,6 +116,7 @@ def chart_of(
             granted[i, sector] = t
         elif kind == "enter":
             inside[i, sector] = t
+            # A grant at the moment of entry would be a bar without length.
             if (begin := granted.pop((i, sector), t)) < t:
                 grants.append((i, sector, begin, t))
         elif kind == "release":
@@ -124,20 +131,22 @@ def chart_of(
 
 
 def draw(source: Any, path: Path, *, overwrite: bool = False) -> None:
-    """Draw an outcome, or a result as written by `Outcome.to_json`, to a file in the format of its suffix.
+    """Draw a run to a file in the format of its suffix.
+
+    `source` is an outcome, or a result as `Outcome.to_json` writes it.
 
     Raises
     ------
     KeptFileError
-        There is a file that botyard did not write, and `overwrite` is False.
+        The path is a file that botyard did not write, and `overwrite` is False.
     WorldError
         matplotlib is not installed; the suffix is unknown; the file cannot be written.
     """
     if path.suffix.lower() not in FORMATS:
-        raise WorldError(f"{path}: expected a picture of the kind {', '.join(FORMATS)}")
+        raise WorldError(f"{path}: expected a file name that ends in {', '.join(FORMATS)}")
     result = source if isinstance(source, dict) else source.to_json() | {"text": source.describe()}
     if "events" not in result or "metrics" not in result:
-        raise WorldError("a chart is drawn of a result with its events, as --result writes it")
+        raise WorldError("expected a result with its events, as --result writes it, found a result without events")
     title = shown(result.get("text") or result["outcome"], MAX_TITLE)
     starts = None if isinstance(source, dict) else [v.occupied() for v in source.task.vehicles]
     chart = chart_of(result["events"], int(result["metrics"]["robots"]), float(result["time_s"]), title, starts)
@@ -158,13 +167,13 @@ def load_result(path: Path, budget: Budget = Budget()) -> dict[str, Any]:
     Raises
     ------
     FormatError
-        It is not a result file.
+        The file is not a result file.
     """
     meter = Meter(budget, str(path), FormatError)
     try:
         text = read_bytes(path, meter, FormatError).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FormatError(f"no JSON: {error}", path) from None
+        raise FormatError(f"expected JSON in UTF-8: {error}", path) from None
     data = loads(text, meter, FormatError)
     if not isinstance(data, dict) or "outcome" not in data:
         raise FormatError('expected a result of "botyard traffic run --result"', path)
@@ -181,6 +190,7 @@ def _figure(chart: Chart) -> Any:
         longest[i, sector] = longest.get((i, sector), 0.0) + end - begin
     listed = sorted(sorted(longest, key=lambda s: -longest[s])[:MAX_SECTORS])
     rows = {s: n for n, s in enumerate(listed)}
+    # A figure of many thousand rows would be larger than matplotlib can write.
     high = min(0.22 * chart.robots, MAX_ROWS_HEIGHT_IN)
     figure = Figure(figsize=(12.0, 1.6 + high + 0.16 * len(listed)), layout="constrained")
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[high + 0.3, 0.16 * len(listed) + 0.3])
@@ -194,6 +204,7 @@ def _figure(chart: Chart) -> Any:
             label=name,
         )
     top.plot([a[1] for a in chart.asks], [a[0] for a in chart.asks], "|", color=_COLORS["critical"], label="asks")
+    # Rows that became narrow get fewer labels, so that the labels do not overlap.
     named = range(0, chart.robots, math.ceil(0.22 * chart.robots / MAX_ROWS_HEIGHT_IN) or 1)
     top.set_yticks(named, [f"robot {i}" for i in named], fontsize=7)
     top.invert_yaxis()
@@ -214,10 +225,11 @@ def _figure(chart: Chart) -> Any:
 
 
 def page(chart: Chart, result: dict[str, Any]) -> str:
-    """Make a self-contained HTML page with the chart and a table of the metrics."""
+    """Return a self-contained HTML page with the chart and a table of the metrics."""
     text = StringIO()
     _figure(chart).savefig(text, format="svg")
     svg = text.getvalue()
+    # The XML declaration before the SVG element is not valid inside HTML.
     svg = svg[svg.index("<svg") :]
     numbers = "".join(
         f"<tr><td>{html.escape(str(k).replace('_', ' '))}</td><td>{html.escape(f'{v:.6g}' if isinstance(v, float) else str(v))}</td></tr>"

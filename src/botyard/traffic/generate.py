@@ -1,8 +1,10 @@
 """Task generator: families of traffic on a grid of cells, repeatable by seed.
 
-A route is a list of neighbouring cells; each cell of it is a sector, from border to border, the first and the last from the middle. Two
-sectors conflict if they are the same cell. A disk whose radius is at most half a cell is then inside the cells that it occupies, so no
-collision of sectors means no collision of disks.
+A route is a list of neighbouring cells. Each of its cells is a sector, from border to
+border; the first and the last sector start and end in the middle of a cell. Two sectors
+conflict if they are the same cell. A disk whose radius is at most half a cell lies
+inside the cells that it occupies, so no collision of sectors means no collision of
+disks.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ Route = list[Cell]
 CELL: Final = 2.0
 """Edge of a cell, m."""
 ATTEMPTS: Final = 200
-"""Random tasks that are drawn until one has a safe start."""
+"""Number of random tasks to try until one has a safe start."""
 
 
 def task_of_routes(routes: Sequence[Route], name: str, vehicle: Vehicle | None = None, cell: float = CELL) -> Task:
@@ -40,7 +42,7 @@ def task_of_routes(routes: Sequence[Route], name: str, vehicle: Vehicle | None =
     Raises
     ------
     TaskError
-        A route is too short, or cells are too small for the robots.
+        A route is too short, or the cells are too small for the robots.
     """
     usual = vehicle or Vehicle(ends=np.ones(1))
     if cell < 2.0 * usual.radius:
@@ -51,6 +53,7 @@ def task_of_routes(routes: Sequence[Route], name: str, vehicle: Vehicle | None =
         if len(route) < 2:
             raise TaskError(f"route {i}: expected at least two cells, found {len(route)}", name)
         ends = (np.arange(len(route), dtype=np.float64) + 0.5) * cell
+        # The last sector ends in the middle of its cell, where the path ends.
         ends[-1] -= 0.5 * cell
         path = np.array(route, np.float64) * cell
         vehicles.append(replace(usual, ends=ends, path=path, start=0.0))
@@ -58,6 +61,7 @@ def task_of_routes(routes: Sequence[Route], name: str, vehicle: Vehicle | None =
             users.setdefault(at, []).append((i, k))
     listed = [(i, k, j, m) for at in users.values() if len(at) > 1 for i, k in at for j, m in at if i != j]
     rows: I8 = np.array(listed, np.int64).reshape(-1, 4)
+    # Sort the rows, so that the order does not depend on which route came first.
     order = np.lexsort(rows.T[::-1])
     return Task(tuple(vehicles), rows[order], (), name)
 
@@ -66,8 +70,13 @@ def task_of_routes(routes: Sequence[Route], name: str, vehicle: Vehicle | None =
 
 
 def crossings(n: int, random: np.random.Generator) -> list[Route]:
-    """Crossing straight streets: half of the robots go east or west, half north or south, each in a street of its own."""
+    """Make routes on straight streets that cross.
+
+    Half of the robots go east or west, half north or south, each in its own street.
+    """
     across, along = n - n // 2, n // 2
+    # Robots start and end two cells outside the crossings, where they block no other
+    # robot.
     margin = 2
     rows = random.permutation(np.arange(2 * across))[:across]
     columns = random.permutation(np.arange(2 * max(along, 1)))[:along]
@@ -83,8 +92,13 @@ def crossings(n: int, random: np.random.Generator) -> list[Route]:
 
 
 def ring(n: int, random: np.random.Generator) -> list[Route]:
-    """A roundabout: each robot enters by a road of its own, drives counter-clockwise, and leaves by another road."""
-    side = max(2, -(-n // 2))  # 4 · side cells: an entry and an exit for each robot
+    """Make routes through a roundabout.
+
+    Each robot enters by its own road, drives counter-clockwise, and leaves by another
+    road.
+    """
+    # The loop has 4 · side cells: an entry and an exit for each robot.
+    side = max(2, -(-n // 2))
     loop = (
         [(x, 0) for x in range(side)] + [(side, y) for y in range(side)]
         + [(x, side) for x in range(side, 0, -1)] + [(0, y) for y in range(side, 0, -1)]
@@ -95,6 +109,7 @@ def ring(n: int, random: np.random.Generator) -> list[Route]:
         side_of = k // side
         return ((0, -1), (1, 0), (0, 1), (-1, 0))[side_of] if (x, y) else (0, -1)
 
+    # Entries use the even cells and exits the odd ones, so no road serves both.
     places = random.permutation(np.arange(0, len(loop), 2))[:n].tolist()
     exits = random.permutation(np.arange(1, len(loop), 2)).tolist()
     routes = []
@@ -109,7 +124,10 @@ def ring(n: int, random: np.random.Generator) -> list[Route]:
 
 
 def corridor(n: int, random: np.random.Generator) -> list[Route]:
-    """Two groups that meet in a one-lane corridor, in which opposing robots block each other for ever."""
+    """Make routes of two groups that meet in a one-lane corridor.
+
+    Opposing robots in the corridor block each other for ever.
+    """
     length = 4
     left, right = n - n // 2, n // 2
     routes: list[Route] = []
@@ -127,7 +145,11 @@ def corridor(n: int, random: np.random.Generator) -> list[Route]:
 
 
 def star(n: int, random: np.random.Generator) -> list[Route]:
-    """Roads through one common cell: robots come from the west, each in its row, and go on to the east, each to another row."""
+    """Make routes through one common cell.
+
+    Robots come from the west, each in its row, and go on to the east, each to another
+    row.
+    """
     exits = random.permutation(n).tolist()
     routes = []
     for k, e in enumerate(exits):
@@ -138,7 +160,10 @@ def star(n: int, random: np.random.Generator) -> list[Route]:
 
 
 def warehouse(n: int, random: np.random.Generator) -> list[Route]:
-    """Aisles between racks: each robot drives from one bay at the rim to another one on a shortest path."""
+    """Make routes on the aisles between racks.
+
+    Each robot drives from one bay at the rim to another one on a shortest path.
+    """
     side = max(3, -(-n // 2))
     step = 3
     size = step * side
@@ -153,7 +178,10 @@ def warehouse(n: int, random: np.random.Generator) -> list[Route]:
 
 
 def deadlock(n: int, random: np.random.Generator) -> list[Route]:
-    """Groups of four robots that deadlock under first come first served: each holds the cell that the next one needs."""
+    """Make groups of four robots that deadlock under first come, first served.
+
+    Each robot holds the cell that the next one needs.
+    """
     routes = []
     for block in range(-(-n // 4)):
         x0 = 12 * block
@@ -171,7 +199,11 @@ def deadlock(n: int, random: np.random.Generator) -> list[Route]:
 
 
 def shortest_way(cells: set[Cell], start: Cell, goal: Cell, random: np.random.Generator) -> Route:
-    """Breadth-first search of a shortest path over neighbouring cells; among several, a random one. Empty if there is none."""
+    """Search breadth-first for a shortest path over neighbouring cells.
+
+    Among several shortest paths it picks a random one. The route is empty if none
+    exists.
+    """
     distance = {goal: 0}
     queue = deque([goal])
     while queue:
@@ -202,7 +234,7 @@ FAMILIES: Final[dict[str, Callable[[int, np.random.Generator], list[Route]]]] = 
     "warehouse": warehouse,
     "deadlock": deadlock,
 }
-"""Families by name."""
+"""Generators of routes, by the name of their family."""
 
 
 def generate(family: str, robots: int, seed: int = 1, vehicle: Vehicle | None = None, cell: float = CELL) -> Task:
@@ -222,20 +254,21 @@ def generate(family: str, robots: int, seed: int = 1, vehicle: Vehicle | None = 
     Raises
     ------
     TaskError
-        The family is unknown; too few robots; no solvable task was found.
+        The family or the number of robots is not valid; no attempt gave a solvable task.
     """
     if family not in FAMILIES:
-        raise TaskError(f'no family "{family}": expected one of {", ".join(FAMILIES)}')
+        raise TaskError(f'family: expected one of {", ".join(FAMILIES)}, found "{family}"')
     if not 2 <= robots <= 100_000:
-        raise TaskError(f"robots: expected 2 … 100000, found {robots}")
+        raise TaskError(f"robots: expected a number from 2 to 100000, found {robots}")
     from botyard.traffic.check import is_safe
 
+    # The robots are part of the seed: tasks of different sizes share no random numbers.
     for attempt in range(ATTEMPTS):
         random = np.random.Generator(np.random.PCG64([seed, attempt, robots]))
         task = task_of_routes(FAMILIES[family](robots, random), f"{family}-{robots}-{seed}", vehicle, cell)
         if is_safe(task):
             return task
-    raise TaskError(f"{family}: no task of {robots} robots that can be solved was found in {ATTEMPTS} tries")
+    raise TaskError(f"{family}: found no solvable task of {robots} robots in {ATTEMPTS} attempts")
 
 
 __all__ = ["CELL", "FAMILIES", "generate", "shortest_way", "task_of_routes"]

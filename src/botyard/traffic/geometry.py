@@ -1,7 +1,8 @@
-"""Makes a task of paths in the plane: divides paths into sectors, and finds the sectors that conflict.
+"""Tasks from paths in the plane: division into sectors, and their conflicts.
 
-Two sectors conflict if the disks that are swept along them overlap, that is if the pieces of the two paths are closer than the sum of
-the radii. Shapely finds the pairs (STRtree).
+Two sectors conflict if the disks that are swept along them overlap. They overlap if the
+pieces of the two paths are closer than the sum of the radii. Shapely finds the pairs
+(STRtree).
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle
 CHORD_TOLERANCE: Final = 0.01
 """Chord tolerance: greatest distance between a curve and its polyline, m."""
 SEGMENTS_PER_CURVE: Final = 32
-"""Line segments that approximate one curve of a drawing, at least."""
+"""Smallest number of line segments that approximate one curve of a drawing."""
 _MAX_HALVINGS: Final = 20
 _SEARCH_CHUNK: Final = 64
-"""Pieces that are searched for in one call: a call has at most so many times the pieces of the other path as its result."""
+"""Number of pieces to search for in one call.
+
+The result of a call has at most this many rows per piece of the other path.
+"""
 
 
 def arc(
@@ -41,11 +45,11 @@ def arc(
     Parameters
     ----------
     centre, radius : (float, float), float
-        m.
+        Both in m.
     start, sweep : float
         Angle of the start, and angle covered, counter-clockwise; rad.
     tolerance : float
-        Greatest distance between arc and polyline, m: r (1 − cos(step / 2)).
+        Largest distance between arc and polyline, m: r (1 − cos(step / 2)).
     """
     step = 2.0 * acos(max(-1.0, 1.0 - min(tolerance, radius) / radius))
     angles = start + sweep * np.linspace(0.0, 1.0, max(2, math.ceil(abs(sweep) / step) + 1))
@@ -54,14 +58,18 @@ def arc(
 
 
 def spline(points: F8, samples: int = 24) -> F8:
-    """Centripetal Catmull–Rom spline through points, (k, 2), m, as a polyline with `samples` segments between two points.
+    """Return a centripetal Catmull–Rom spline through points as a polyline, (k, 2), m.
 
-    E. Catmull, R. Rom, "A class of local interpolating splines", 1974; knots by the square root of the distances, so that it makes no
-    loops (C. Yuksel, S. Schaefer, J. Keyser, "Parameterization and applications of Catmull–Rom curves", 2011).
+    It has `samples` segments between two points. E. Catmull, R. Rom, "A class of local
+    interpolating splines", 1974. Knots by the square root of the distances avoid loops
+    (C. Yuksel, S. Schaefer, J. Keyser, "Parameterization and applications of
+    Catmull–Rom curves", 2011).
     """
     points = np.asarray(points, np.float64)
     if len(points) < 3:
         return points
+    # The spline passes only through inner points, so both ends get a mirrored
+    # neighbour.
     padded = np.concatenate([[2 * points[0] - points[1]], points, [2 * points[-1] - points[-2]]])
     out = [points[:1]]
     for p0, p1, p2, p3 in zip(padded, padded[1:], padded[2:], padded[3:], strict=False):
@@ -88,7 +96,10 @@ def _shapely() -> Any:
 
 
 def _overlap(a: Any, b: Any, reach: F8 | float) -> Any:
-    """Whether disks that are swept along two lines overlap; `reach` is the sum of their radii, m."""
+    """Return whether disks that are swept along two lines overlap.
+
+    `reach` is the sum of their radii, m.
+    """
     return _shapely().distance(a, b) < reach - 1e-9
 
 
@@ -98,14 +109,20 @@ class SearchLimit:
     Parameters
     ----------
     pairs : int
-        Most pairs of pieces that are compared; about 0.4 µs each.
+        Largest number of pairs of pieces to compare; about 0.4 µs each.
     """
 
     def __init__(self, pairs: int) -> None:
         self.pairs = self._left = pairs
 
     def take(self, pairs: int) -> None:
-        """Count pairs that are about to be compared. TaskError: they are too many."""
+        """Count pairs before their comparison.
+
+        Raises
+        ------
+        TaskError
+            The limit is exceeded.
+        """
         self._left -= pairs
         if self._left < 0:
             raise TaskError(
@@ -114,7 +131,7 @@ class SearchLimit:
 
 
 class SweptPath:
-    """The pieces of one path, as an index to compare with those of other paths.
+    """Index of the pieces of one path, to compare with the pieces of other paths.
 
     Parameters
     ----------
@@ -133,7 +150,9 @@ class SweptPath:
         self._low, self._high = path.corners.min(axis=0), path.corners.max(axis=0)
 
     def conflicts(self, other: SweptPath, limit: SearchLimit, first: int = 0) -> I8:
-        """Find the pieces, from `first` on, that come too close to pieces of another path.
+        """Find the pieces that come too close to pieces of another path.
+
+        The search starts with piece `first`.
 
         Returns
         -------
@@ -147,12 +166,15 @@ class SweptPath:
         """
         shapely, reach = _shapely(), self._radius + other._radius
         found = [np.zeros((0, 2), np.int64)]
+        # Most paths of a large task are far apart; their bounding boxes show it at
+        # once.
         if (self._low - other._high > reach).any() or (other._low - self._high > reach).any():
             return found[0]
         for begin in range(first, len(self._lines), _SEARCH_CHUNK):
             lines = self._lines[begin : begin + _SEARCH_CHUNK]
             low_x, low_y, high_x, high_y = shapely.bounds(lines).T
             a, b = other._tree.query(shapely.box(low_x - reach, low_y - reach, high_x + reach, high_y + reach))
+            # Count before the distances are computed: they cost most of the time.
             limit.take(len(a))
             near = _overlap(lines[a], other._lines[b], reach)
             found.append(np.stack([a[near] + begin, b[near]], axis=1).astype(np.int64))
@@ -188,10 +210,15 @@ class _Pieces:
         self.owner = np.concatenate(owner)
 
     def close(self, radii: F8) -> tuple[I8, I8]:
-        """Pairs of pieces of different paths whose swept disks overlap; each pair once, the lower index first."""
+        """Return pairs of pieces of different paths whose swept disks overlap.
+
+        Each pair occurs once, the lower index first.
+        """
         shapely = _shapely()
         tree = shapely.STRtree(self.lines)
         own = radii[self.owner]
+        # The tree takes one distance per piece, so it searches with the largest other
+        # radius.
         a, b = tree.query(self.lines, predicate="dwithin", distance=own + float(radii.max(initial=0.0)))
         some = (a < b) & (self.owner[a] != self.owner[b])
         a, b = a[some], b[some]
@@ -209,8 +236,9 @@ def task_of_paths(
 ) -> Task:
     """Divide paths into sectors, and find the conflicts.
 
-    Paths are halved, beginning with pieces of at most `longest`, where they come too close to another path, until pieces would be
-    shorter than `shortest`. Adjacent pieces without conflicts are merged again.
+    Paths start as pieces of at most `longest`. A piece that comes too close to another
+    path is halved until its halves would be shorter than `shortest`. Adjacent pieces
+    without conflicts are merged again.
 
     Parameters
     ----------
@@ -219,7 +247,8 @@ def task_of_paths(
     vehicles : Vehicle or sequence of Vehicle, optional
         Radius and motion of all, or of each.
     longest, shortest : float
-        Length of the initial pieces and lower limit, m; by default the limit is the greater of diameter and braking distance.
+        Length of the initial pieces, and smallest length, m; by default the smallest length
+        is the greater of diameter and braking distance.
 
     Returns
     -------
@@ -246,6 +275,8 @@ def task_of_paths(
     radii = np.array([v.radius for v in each])
     least = np.array([shortest or max(2.0 * v.radius, v.braking_distance) for v in each])
     breaks = [np.linspace(0.0, c.length, max(1, math.ceil(c.length / longest)) + 1) for c in curves]
+    # Twenty halvings divide any path finer than `shortest`, so this bound is never
+    # reached.
     for _ in range(_MAX_HALVINGS):
         pieces = _Pieces(curves, breaks)
         a, b = pieces.close(radii)
@@ -254,6 +285,7 @@ def task_of_paths(
         breaks, changed = _halved(breaks, critical, least)
         if not changed:
             break
+    # A robot must be able to stop in its first sector, or it passes a border unasked.
     breaks = _joined(breaks, critical, [v.radius + v.braking_distance for v in each])
     listed = _conflicts(curves, breaks, radii)
     made = tuple(
@@ -263,7 +295,7 @@ def task_of_paths(
 
 
 def _conflicts(curves: Sequence[Path2], breaks: list[F8], radii: F8) -> I8:
-    """Conflicts of given sectors, in the form of `Task.listed`."""
+    """Return the conflicts of given sectors, in the form of `Task.listed`."""
     pieces = _Pieces(curves, breaks)
     a, b = pieces.close(radii)
     first = np.concatenate([[0], np.cumsum([len(c) - 1 for c in breaks])])
@@ -274,7 +306,13 @@ def _conflicts(curves: Sequence[Path2], breaks: list[F8], radii: F8) -> I8:
 
 
 def _halved(breaks: list[F8], critical: Any, least: F8) -> tuple[list[F8], bool]:
-    """Halve critical pieces that are long enough; returns the borders, and whether any piece was halved."""
+    """Halve critical pieces that are long enough.
+
+    Returns
+    -------
+    (list of arrays, bool)
+        Borders of the pieces, and whether any piece was halved.
+    """
     out, at, changed = [], 0, False
     for cuts, shortest in zip(breaks, least.tolist(), strict=True):
         lengths = np.diff(cuts)
@@ -287,7 +325,10 @@ def _halved(breaks: list[F8], critical: Any, least: F8) -> tuple[list[F8], bool]
 
 
 def _joined(breaks: list[F8], critical: Any, first: Sequence[float]) -> list[F8]:
-    """Remove borders between two free pieces, and those that make the first sector too short to stop in."""
+    """Remove borders between two free pieces, and borders close to the start.
+
+    A border close to the start makes the first sector too short to stop in.
+    """
     out, at = [], 0
     for cuts, room in zip(breaks, first, strict=True):
         n = len(cuts) - 1
@@ -301,7 +342,9 @@ def _joined(breaks: list[F8], critical: Any, first: Sequence[float]) -> list[F8]
 
 
 def paths_of_svg(path: str | Path, scale: float = 0.01, budget: Budget = Budget()) -> list[F8]:
-    """Read the lines of an SVG drawing as paths, one for each path, line and polyline; y up.
+    """Read the lines of an SVG drawing as paths; y up.
+
+    Each path, line and polyline of the drawing gives one path.
 
     Parameters
     ----------
@@ -313,7 +356,7 @@ def paths_of_svg(path: str | Path, scale: float = 0.01, budget: Budget = Budget(
     Raises
     ------
     TaskError
-        It cannot be read, has no lines, or exceeds the budget.
+        The file cannot be read, has no lines, or exceeds the budget.
     """
     meter = Meter(budget, str(path), TaskError)
     data = read_bytes(path, meter, TaskError)
@@ -326,6 +369,7 @@ def paths_of_svg(path: str | Path, scale: float = 0.01, budget: Budget = Budget(
     found = []
     for corners in (line for lines in layers.values() for line in lines):
         line = np.array(corners) * np.array([scale, -scale])
+        # Repeated points have no direction, so they are dropped.
         line = line[np.concatenate([[True], elementwise.hypot(*np.diff(line, axis=0).T) > 1e-9])]
         if len(line) > 1 and np.isfinite(line).all():
             found.append(line)

@@ -1,7 +1,9 @@
-"""Navigation graphs of Open-RMF: lanes between places, and mutex groups, of which only one robot at a time may use a lane.
+"""Navigation graphs of Open-RMF: lanes between places, and mutex groups.
 
-Read are the YAML files that the traffic editor writes (``building_map_generator nav``): ``levels`` with ``vertices``
-``[x, y, {name, …}]`` and ``lanes`` ``[from, to, {is_bidirectional, mutex, …}]``.
+Only one robot at a time may use the lanes of a mutex group. The module reads the YAML
+files of the traffic editor (``building_map_generator nav``): ``levels`` with
+``vertices`` ``[x, y, {name, …}]`` and ``lanes`` ``[from, to, {is_bidirectional, mutex,
+…}]``.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle
 
 @dataclass(slots=True, eq=False)
 class NavGraph:
-    """A navigation graph of places (vertices) and lanes (directed edges).
+    """Navigation graph of places (vertices) and lanes (directed edges).
 
     Attributes
     ----------
@@ -49,15 +51,28 @@ class NavGraph:
     mutex: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def find(self, name: str) -> int:
-        """Index of a place by its name or number; TaskError if there is none."""
+        """Return the index of a place by its name or number.
+
+        Raises
+        ------
+        TaskError
+            The graph has no such place.
+        """
+        # A name that looks like a number comes first: names are what users write.
         if name in self.names:
             return self.names[name]
         if name.isdigit() and int(name) < len(self.places):
             return int(name)
-        raise TaskError(f'no place "{name}" in the graph: expected a name or a number from 0 to {len(self.places) - 1}')
+        raise TaskError(f'place: expected a name of the graph or a number from 0 to {len(self.places) - 1}, found "{name}"')
 
     def shortest_path(self, start: int, goal: int) -> list[int]:
-        """Shortest path between two places (E. W. Dijkstra, 1959); TaskError if there is none."""
+        """Return the shortest path between two places (E. W. Dijkstra, 1959).
+
+        Raises
+        ------
+        TaskError
+            No path exists.
+        """
         best = {start: 0.0}
         before: dict[int, int] = {}
         queue = [(0.0, start)]
@@ -68,6 +83,7 @@ class NavGraph:
                 while found[-1] != start:
                     found.append(before[found[-1]])
                 return found[::-1]
+            # The queue keeps an outdated entry after a shorter path was found.
             if length > best[at]:
                 continue
             for after in self.lanes.get(at, ()):
@@ -75,7 +91,7 @@ class NavGraph:
                 if new < best.get(after, math.inf):
                     best[after], before[after] = new, at
                     heapq.heappush(queue, (new, after))
-        raise TaskError(f"no way from place {start} to place {goal}")
+        raise TaskError(f"no path from place {start} to place {goal}")
 
 
 def read_graph(path: str | Path, level: str | None = None, budget: Budget = Budget()) -> NavGraph:
@@ -89,28 +105,29 @@ def read_graph(path: str | Path, level: str | None = None, budget: Budget = Budg
     Raises
     ------
     TaskError
-        It cannot be read, or is not a navigation graph.
+        The file cannot be read, or is not a navigation graph.
     """
     meter = Meter(budget, str(path), TaskError)
     try:
         data: Any = YamlFile(read_bytes(path, meter, TaskError).decode("utf-8"), meter, TaskError).data
     except UnicodeDecodeError:
-        raise TaskError("no YAML: expected a text in UTF-8, found something else", path) from None
+        raise TaskError("expected YAML in UTF-8, found other bytes", path) from None
     levels = data.get("levels") if isinstance(data, dict) else None
     if not isinstance(levels, dict) or not levels:
         raise TaskError("expected levels: with vertices and lanes, found none", path)
     chosen = next(iter(levels)) if level is None else level
     if chosen not in levels:
-        raise TaskError(f'no level "{chosen}": there are {", ".join(map(str, levels))}', path)
+        raise TaskError(f'level: expected one of {", ".join(map(str, levels))}, found "{chosen}"', path)
     table = levels[chosen]
     where = f"levels.{chosen}"
     places, lanes = (table.get(key) if isinstance(table, dict) else None for key in ("vertices", "lanes"))
     if not isinstance(places, list) or not isinstance(lanes, list):
         raise TaskError(f"{where}: expected lists of vertices and of lanes, found {brief(table)}", path)
+    # Users often give the building file, from which the editor makes the graph.
     if "drawing" in table or "walls" in table:
         raise TaskError(
             f"{where}: expected a navigation graph, found a building of the traffic editor: "
-            "`ros2 run rmf_building_map_tools building_map_generator nav` makes the graph of it",
+            "`ros2 run rmf_building_map_tools building_map_generator nav` makes the graph from it",
             path,
         )
     graph = NavGraph([])
@@ -133,7 +150,11 @@ def read_graph(path: str | Path, level: str | None = None, budget: Budget = Budg
 
 
 def _entry(entry: Any, where: str, expected: str, kind: type[Any], path: str | Path) -> tuple[Any, Any, dict[str, Any]]:
-    """The two numbers of a vertex or a lane, and its options. Further values are not used."""
+    """Return the two numbers of a vertex or a lane, and its options.
+
+    Further values are ignored.
+    """
+    # JSON and YAML booleans are integers in Python, so the check below excludes them.
     kinds = (int,) if kind is int else (int, float)
     if not (isinstance(entry, list) and len(entry) >= 2):
         raise TaskError(f"{where}: expected {expected}, found {brief(entry)}", path)
@@ -153,7 +174,8 @@ def task_of_graph(
 ) -> Task:
     """Make the task of robots that drive from place to place on shortest paths.
 
-    Sectors conflict where disks would touch, as `task_of_paths` finds it, and where lanes are of one mutex group.
+    Sectors conflict if disks would touch (see `task_of_paths`), or if their lanes
+    belong to the same mutex group.
 
     Parameters
     ----------
@@ -182,6 +204,8 @@ def task_of_graph(
         begin = np.concatenate([[0.0], v.ends[:-1]])
         for k, lane in enumerate(itertools.pairwise(way)):
             if (group := graph.mutex.get(lane)) is not None:
+                # The tolerance keeps out a sector that only touches the end of the
+                # lane.
                 inside = np.flatnonzero((begin < along[k + 1] - 1e-9) & (v.ends > along[k] + 1e-9))
                 groups.setdefault(group, []).extend((i, int(s)) for s in inside)
     more = [(i, s, j, m) for members in groups.values() for i, s in members for j, m in members if i != j]

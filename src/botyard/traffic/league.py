@@ -1,9 +1,10 @@
-"""Reads plans of the League of Robot Runners: the output files of its start kit, of 2023 and 2024, and of 2026.
+"""Reader of League of Robot Runners plans: output files of 2023, 2024 and 2026.
 
-Until 2024 a path is a text of moves, one for each step: ``F,R,C,W``. Since 2026 it is a text of segments,
-``[(t,row,column,heading,counter):(F 10,W 2)]…``: the state at tick t, and moves with their numbers of ticks. A move is done after
-``agentMaxCounter`` ticks, not counting ticks in which the robot waits; ``counter`` tells how many of them have passed. Source:
-MAPF-Competition/Start-Kit, Input_Output_Format.md.
+Until 2024 a path is a text of moves, one for each step: ``F,R,C,W``. Since 2026 it is a
+text of segments, ``[(t,row,column,heading,counter):(F 10,W 2)]…``: the state at tick t,
+and moves with their numbers of ticks. A move takes ``agentMaxCounter`` ticks, without
+the ticks in which the robot waits; ``counter`` says how many of them have passed.
+Source: MAPF-Competition/Start-Kit, Input_Output_Format.md.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from botyard.traffic.task import TaskError
 Cell = tuple[int, int]
 
 MAX_STEPS: Final = 10_000_000
-"""Steps of all agents of a plan."""
+"""Largest number of steps of all agents of a plan together."""
 _HEADINGS: Final = {"E": 0, "S": 1, "W": 2, "N": 3, "0": 0, "1": 1, "2": 2, "3": 3}
 _NEXT_CELL: Final = ((0, 1), (1, 0), (0, -1), (-1, 0))
 """Row and column offsets of the next cell to the east, south, west and north."""
@@ -35,7 +36,7 @@ class _Agent:
         self._ticks = ticks
 
     def move(self, move: str, count: int) -> None:
-        """Make a move for some ticks."""
+        """Make a move for `count` ticks."""
         if move in "WT":
             self.cells += [self.cells[-1]] * count
             return
@@ -52,21 +53,22 @@ class _Agent:
 
 
 class _Reader:
-    """Reads the parts of a document; errors name the key."""
+    """Reader of the parts of a document; error messages name the key."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._steps = 0
 
     def fail(self, key: str, expected: str, found: object) -> TaskError:
-        """Make the error for a key."""
+        """Return the error for a key."""
         return TaskError(f"{key}: expected {expected}, found {brief(found)}", self._path)
 
     def plan(self, data: Any) -> list[list[Cell]]:
-        """The cell (x, y) of each agent at each step, y up."""
+        """Return the cell (x, y) of each agent at each step, y up."""
         for key in ("start", "actualPaths"):
             if key in data:
                 continue
+            # The input of a planner looks similar, and users often give it by mistake.
             if "mapFile" in data:
                 raise TaskError(
                     f"expected the output of a planner of the League of Robot Runners, with {key}: found its input, with mapFile",
@@ -94,6 +96,7 @@ class _Reader:
         if not isinstance(path, str):
             raise self.fail(where, "a text of moves", path)
         is_segments = path.lstrip().startswith("[")
+        # In the old form each move takes one step, whatever the document says.
         agent = _Agent(start[0], start[1], _HEADINGS[str(start[2])], ticks if is_segments else 1)
         if is_segments:
             self._segments(where, path, agent)
@@ -107,11 +110,14 @@ class _Reader:
             raise self.fail(where, "moves F, R, C, W or T", move)
         self._steps += count
         if self._steps > MAX_STEPS:
-            raise TaskError(f"a plan of more than {MAX_STEPS} steps", self._path)
+            raise TaskError(f"expected a plan of at most {MAX_STEPS} steps, found more", self._path)
         agent.move(move, count)
 
     def _segments(self, where: str, path: str, agent: _Agent) -> None:
-        """Make the moves of segments; the state of each must be the one in which the segment before it ends."""
+        """Make the moves of segments.
+
+        The state of each segment must be the state in which the previous segment ends.
+        """
         text = "".join(path.split())
         at = 0
         while at < len(text):
@@ -153,7 +159,7 @@ def plan_of_league(data: Any, path: str) -> list[list[Cell]]:
     Raises
     ------
     TaskError
-        It is no such plan.
+        The document is not such a plan.
     """
     return _Reader(path).plan(data)
 

@@ -1,4 +1,7 @@
-"""Trajectories of robots, reconstructed from the events of a run, and a check whether their disks overlap at any time."""
+"""Trajectories of robots, reconstructed from the events of a run.
+
+A check finds disks that overlap at any time.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class Motion:
                 a.append(rate)
 
         def until(t: float) -> None:
-            """Add the piece that begins when the greatest speed, or rest, is reached before t."""
+            """Add the piece that starts at the greatest speed or at rest, before t."""
             if a[-1] > 0.0 and (end := begin[-1] + (vehicle.velocity - v[-1]) / a[-1]) <= t:
                 piece(end, at(end)[0], vehicle.velocity, 0.0)
             elif a[-1] < 0.0 and (end := begin[-1] - v[-1] / a[-1]) <= t:
@@ -55,6 +58,7 @@ class Motion:
         for t, goes in turns:
             until(t)
             place, speed = at(t)
+            # Rounding of event times can leave the speed slightly outside its limits.
             speed = min(max(speed, 0.0), vehicle.velocity)
             if goes:
                 piece(t, place, speed, vehicle.acceleration if speed < vehicle.velocity else 0.0)
@@ -64,12 +68,15 @@ class Motion:
         self._t, self._x, self._v, self._a = (np.array(column) for column in (begin, x, v, a))
 
     def pieces(self) -> dict[str, list[float]]:
-        """Start times of the pieces, s, with position, m, speed, m/s, and acceleration, m/s²."""
+        """Return the pieces of constant acceleration, by column.
+
+        Start times, s; positions, m; speeds, m/s; accelerations, m/s².
+        """
         columns = {"t": self._t, "x": self._x, "v": self._v, "a": self._a}
         return {name: np.round(column, 6).tolist() for name, column in columns.items()}
 
     def place(self, t: F8) -> F8:
-        """Positions along the path, m, at times, s."""
+        """Return positions along the path, m, at times, s."""
         piece = np.searchsorted(self._t, t, side="right") - 1
         dt = t - self._t[piece]
         found: F8 = self._x[piece] + dt * (self._v[piece] + 0.5 * self._a[piece] * dt)
@@ -77,7 +84,7 @@ class Motion:
 
 
 def motions(outcome: Outcome) -> list[Motion]:
-    """Trajectories of all robots of a run whose events were kept."""
+    """Return the trajectories of all robots of a run whose events were kept."""
     turns: list[list[tuple[float, bool]]] = [[] for _ in outcome.task.vehicles]
     e = outcome.events
     rows = np.flatnonzero((e.kind == k.STOP) | (e.kind == k.START))
@@ -87,7 +94,10 @@ def motions(outcome: Outcome) -> list[Motion]:
 
 
 def _without_cancelled(turns: list[tuple[float, bool]]) -> list[tuple[float, bool]]:
-    """Remove changes that were cancelled at the same instant, by a permission that arrived at the critical point."""
+    """Remove changes that were cancelled at the same instant.
+
+    A permission that arrives at the critical point cancels the braking.
+    """
     out: list[tuple[float, bool]] = []
     for t, goes in turns:
         if out and out[-1][0] == t and out[-1][1] != goes:
@@ -117,9 +127,13 @@ class Path2:
         return float(self.along[-1])
 
     def at(self, s: F8) -> F8:
-        """Points, (n, 2), m, at distances along it, m; beyond its end it is extrapolated straight on."""
+        """Return points, (n, 2), m, at distances along it, m.
+
+        Beyond its end the last segment is extended.
+        """
         s = np.asarray(s, np.float64)
         inside = np.stack([elementwise.interpolate(s, self.along, self.corners[:, i]) for i in (0, 1)], axis=-1)
+        # A robot that brakes at the end of its path rolls beyond it.
         beyond = np.maximum(s - self.along[-1], 0.0)
         last = self.corners[-1] - self.corners[-2]
         found: F8 = inside + beyond[..., None] * last / max(float(elementwise.hypot(*last)), 1e-12)
@@ -147,9 +161,10 @@ class Touch:
 
 
 def touches(outcome: Outcome, end: float | None = None) -> list[Touch]:
-    """Find the first overlap of the disks of every two robots; empty if there is none.
+    """Find the first overlap of the disks of every two robots; empty if none overlap.
 
-    Conservative advancement: each pair is checked again when it could touch at full speed, but not before `CONTACT_STEP`.
+    Conservative advancement: a pair is checked again at the earliest time at which it
+    could touch at full speed, but at the earliest after `CONTACT_STEP`.
 
     Parameters
     ----------
@@ -164,7 +179,7 @@ def touches(outcome: Outcome, end: float | None = None) -> list[Touch]:
     task: Task = outcome.task
     paths = [Path2(v.path) for v in task.vehicles if v.path is not None]
     if len(paths) < len(task):
-        raise TaskError("disks are checked where every robot has a path (Geometry), found robots without", task.name)
+        raise TaskError("Geometry: expected a path for every robot to check disks, found robots without one", task.name)
     moving, last = motions(outcome), outcome.time if end is None else end
     found = []
     for i, a in enumerate(task.vehicles):
@@ -177,6 +192,8 @@ def touches(outcome: Outcome, end: float | None = None) -> list[Touch]:
                 now = np.array([t])
                 p, q = paths[i].at(moving[i].place(now))[0], paths[j].at(moving[j].place(now))[0]
                 gap = float(elementwise.hypot(*(p - q))) - a.radius - b.radius
+                # Disks that only touch overlap by rounding errors; a micrometre is far
+                # above them.
                 if gap < -1e-6:
                     found.append(Touch(t, i, j, -gap))
                     break

@@ -1,9 +1,12 @@
-"""Runs a task with robots of the 2-D engine: differential drives that follow the paths by odometry or true pose, with wheel slip and
-walls. This is the only place where the two engines meet.
+"""Run of a task with robots of the 2-D engine.
 
-A robot follows its path by pure pursuit (R. C. Coulter, "Implementation of the Pure Pursuit Path Tracking Algorithm", CMU-RI-TR-92-01,
-1992), slows down in time to stop before the first sector that it may not enter, v² = 2 · deceleration · distance, and reports the point of
-the path that is nearest to its estimated position.
+Differential drives follow the paths by odometry or true pose, with wheel slip and
+walls. The two engines meet only in this module.
+
+A robot follows its path by pure pursuit (R. C. Coulter, "Implementation of the Pure
+Pursuit Path Tracking Algorithm", CMU-RI-TR-92-01, 1992). It slows down in time to stop
+before the first sector that it may not enter: v² = 2 · deceleration · distance. It
+reports the point of the path that is nearest to its estimated position.
 """
 
 from __future__ import annotations
@@ -41,9 +44,9 @@ CREEP_SPEED: Final = 0.02
 STOP_MARGIN: Final = 0.05
 """Distance at which a robot stops before a sector that it may not enter, m."""
 RESPONSE_STEPS: Final = 2.0
-"""Steps by which it asks earlier, since the answer arrives in the next step."""
+"""Steps by which a robot asks earlier, because the answer arrives in the next step."""
 DEADLOCK_TIME: Final = 5.0
-"""Standstill of all robots without a grant, simulated s, after which the run counts as a deadlock."""
+"""Standstill of all robots without a grant that counts as a deadlock, simulated s."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +79,7 @@ class _Driver:
 
 
 def _limited(spec: RobotSpec, v: Vehicle) -> RobotSpec:
-    """Set the motion limits of a model to those of the task's vehicle."""
+    """Return a model with the motion limits of the task's vehicle."""
     limits = spec.limits
     return replace(
         spec,
@@ -131,7 +134,7 @@ class RobotTraffic:
         self._by_odometry = knows == "odometry"
         self._answers: list[tuple[int, int]] = []
         self.on_event: Callable[[float, int, int, int], None] = lambda _t, _robot, _kind, _sector: None
-        """Called for every event: time, s, robot, index in `KINDS`, sector (or other robot)."""
+        """Called for every event: time, s, robot, index in `KINDS`, sector (for a collision, the other robot)."""
         self._rows: list[tuple[float, int, int, int]] = []
         self._collisions = 0
         self._start_pairs: list[list[int]] = np.unique(task.start_conflicts[:, [0, 2]], axis=0).tolist()
@@ -144,11 +147,13 @@ class RobotTraffic:
         if v.path is None:
             raise TaskError(f"robot {i} has no path in the plane (Geometry.Vehicle{i})", self.task.name)
         path = Path2(v.path)
+        # A centimetre covers paths whose corners were rounded when they were written.
         if path.length < float(v.ends[-1]) - 0.01:
             raise TaskError(
                 f"Geometry.Vehicle{i}: expected a path of {v.ends[-1]:g} m, as long as its sectors, found {path.length:g} m",
                 self.task.name,
             )
+        # The robot starts with the heading of the path, taken over its first 5 cm.
         a, b = path.at(np.array([v.start, v.start + 0.05]))
         start = Pose(float(a[0]), float(a[1]), atan2(b[1] - a[1], b[0] - a[0]))
         robot = self.sim.add_robot(_limited(find_robot(model), v), f"traffic{i}", pose=start)
@@ -172,7 +177,7 @@ class RobotTraffic:
         Parameters
         ----------
         time_limit : float
-            Simulated time after which the run ends with a time-out, s.
+            Simulated time after which the run ends with a timeout, s.
         """
         ending = None if self.drivers else Ending.COMPLETED
         while ending is None:
@@ -185,9 +190,15 @@ class RobotTraffic:
         return self._outcome(ending)
 
     def step(self) -> Ending | None:
-        """Make one step of the simulation. Returns the ending, or None if the run goes on.
+        """Make one step of the simulation.
 
-        The first call makes no step if robots start in conflicting sectors: that is a collision.
+        The first call makes no step if robots start in conflicting sectors: this is a
+        collision.
+
+        Returns
+        -------
+        Ending or None
+            The ending, or None if the run goes on.
         """
         if self._start_pairs:
             for i, j in self._start_pairs:
@@ -207,7 +218,8 @@ class RobotTraffic:
         if all(d.done for d in self.drivers):
             return Ending.COMPLETED
         if moved or self._answers or not all(d.done or d.robot.motors_on for d in self.drivers):
-            self._standstill = 0.0  # others wait for a robot that was switched off: that is no deadlock
+            # Robots that wait for a switched-off robot are not in a deadlock.
+            self._standstill = 0.0
         else:
             self._standstill += self.sim.dt
         return Ending.DEADLOCK if self._standstill >= DEADLOCK_TIME else None
@@ -226,22 +238,36 @@ class RobotTraffic:
         return d.robot.odom_in_world if self._by_odometry else d.robot.truth
 
     def _command(self, d: _Driver) -> tuple[float, float]:
-        """Forward speed, m/s, and turn rate, rad/s."""
+        """Return forward speed, m/s, and turn rate, rad/s."""
         pose, v = self._pose(d), d.vehicle
         left = d.limit - d.at
         if d.done or left <= 0.0:
             return 0.0, 0.0
         x, y = d.path.at(np.array([min(d.at + LOOKAHEAD, d.path.length + LOOKAHEAD)]))[0].tolist()
+        # Pure pursuit needs the bearing of the look-ahead point relative to the
+        # heading.
         aside = math.remainder(atan2(y - pose.y, x - pose.x) - pose.th, 2.0 * math.pi)
         if abs(aside) > PIVOT_ANGLE:
             return 0.0, PIVOT_GAIN * aside
-        ahead = max(0.0, left - v.velocity * self.sim.dt)  # the command takes effect in the next step
+        # The command takes effect in the next step, so one step of motion is already
+        # spent.
+        ahead = max(0.0, left - v.velocity * self.sim.dt)
         speed = min(v.velocity, math.sqrt(2.0 * v.deceleration * ahead) + CREEP_SPEED)
+        # Near the end of the path the point is close; the limit keeps the turn rate
+        # finite.
         return speed, 2.0 * speed * sin(aside) / max(hypot(x - pose.x, y - pose.y), 0.1)
 
     def _update_progress(self, i: int, d: _Driver) -> bool:
-        """Update a robot's position, and send the messages of the points it has passed. Returns whether it moves."""
+        """Update a robot's position, and send the messages of the points it has passed.
+
+        Returns
+        -------
+        bool
+            Whether the robot moves.
+        """
         dt, pose = self.sim.dt, self._pose(d)
+        # Noise of the odometry must not move the robot back over points that it has
+        # passed.
         d.at = max(d.at, self._nearest(d, pose))
         moves = abs(d.robot.velocity.vx) > 1e-3 or abs(d.robot.velocity.w) > 1e-3
         if not d.done:
@@ -267,6 +293,8 @@ class RobotTraffic:
                 self._check_conflicts(i, sector)
         if d.robot.state.stalled:
             self._check_contact(i, d)
+        # The robot stops within 5 cm of the end, because the braking profile fades out
+        # there.
         if not d.done and d.at >= float(d.vehicle.ends[-1]) - 0.05:
             d.done, d.finished = True, self.sim.time
             self._emit(i, k.FINISH, d.head)
@@ -274,7 +302,12 @@ class RobotTraffic:
         return moves
 
     def _nearest(self, d: _Driver, pose: Pose) -> float:
-        """Position along the path nearest to a pose, searched near the last one."""
+        """Return the position along the path that is nearest to a pose.
+
+        The search covers the path near the last position.
+        """
+        # A search of the whole path could jump to another branch where the path crosses
+        # itself.
         step = d.vehicle.velocity * self.sim.dt
         places = np.linspace(max(0.0, d.at - 0.2), min(d.at + 2.0 * step + 0.2, d.path.length), 41)
         points = d.path.at(places)
@@ -289,9 +322,10 @@ class RobotTraffic:
                 self._collisions += 1
 
     def _check_contact(self, i: int, d: _Driver) -> None:
-        """Count a collision if another robot is beside a stalled one."""
+        """Count a collision if another robot touches a stalled one."""
         for j, other in enumerate(self.drivers):
             gap = hypot(other.robot.truth.x - d.robot.truth.x, other.robot.truth.y - d.robot.truth.y)
+            # The margin of 10 cm covers bodies that are not disks.
             if j != i and gap < d.robot.spec.radius + other.robot.spec.radius + 0.1:
                 self._emit(i, k.COLLISION, j)
                 self._collisions += 1

@@ -1,4 +1,4 @@
-"""The outcome of a run: events, ending, waiting robots, and metrics."""
+"""Outcome of a run: events, ending, waiting robots and metrics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS: Final = ("release", "critical", "enter", "finish", "grant", "stop", "star
 
 
 class Ending(Enum):
-    """How a run ended; the value of each is the name in results."""
+    """Ending of a run; the value is its name in results."""
 
     COMPLETED = "completed"
     COLLISION = "collision"
@@ -51,7 +51,7 @@ class Events:
     t : (n,) float64
         Time, s.
     robot, kind, sector : (n,) int
-        Robot; index in `KINDS`; sector that was asked for, entered, left or granted, or where the robot was; for a collision the
+        Robot; index in `KINDS`; sector that was asked for, entered, left or granted, or that the robot was in; for a collision the
         other robot.
     """
 
@@ -74,12 +74,12 @@ class Events:
             yield row
 
     def write_lines(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write them as JSON lines.
+        """Write the events as JSON lines.
 
         Raises
         ------
         KeptFileError
-            There is a file that botyard did not write, and `overwrite` is False.
+            The path is a file that botyard did not write, and `overwrite` is False.
         WorldError
             The file cannot be written.
         """
@@ -114,7 +114,9 @@ class Robots:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Time that a supervisor in Python took for its decisions (wall time); those of compiled supervisors are not counted.
+    """Wall time that a supervisor in Python took for its decisions.
+
+    Decisions of compiled supervisors are not counted.
 
     Attributes
     ----------
@@ -143,7 +145,7 @@ class Outcome:
     task : Task
         The task.
     ending : Ending
-        How the run ended.
+        Ending of the run.
     time : float
         Simulated time of the end, s.
     events : Events
@@ -153,7 +155,7 @@ class Outcome:
     robots : Robots
         Final state of the robots.
     cycle : tuple of int
-        Deadlock cycle: robots of which each waits for the next, and the last for the first; empty if there is no cycle.
+        Deadlock cycle: each robot waits for the next, and the last for the first; empty if there is no cycle.
     waiting : dict
         Robots that wait at the end, each with the sector that it waits for and the robots that block it.
     collisions : int
@@ -175,7 +177,7 @@ class Outcome:
 
     @property
     def makespan(self) -> float | None:
-        """Time at which the last robot finished, s; None if not all did."""
+        """Time at which the last robot finished, s; None if some did not finish."""
         return float(self.robots.finished.max(initial=0.0)) if self.ending is Ending.COMPLETED else None
 
     @cached_property
@@ -201,7 +203,7 @@ class Outcome:
         }
 
     def robot_rows(self) -> list[dict[str, Any]]:
-        """One row per robot, for tables."""
+        """Return one row per robot, for tables."""
         r = self.robots
         columns = zip(r.done.tolist(), r.finished.tolist(), r.waited.tolist(), r.stops.tolist(), strict=True)
         return [
@@ -210,9 +212,10 @@ class Outcome:
         ]
 
     def occupancy(self) -> tuple[F8, F8]:
-        """Times from and until which each sector was occupied, (n_sectors,) by global number, s; NaN if it never was.
+        """Return the times from and until which each sector was occupied.
 
-        A sector that is still occupied counts until the end of the run.
+        Both arrays are (n_sectors,) by global number, s; NaN if the sector was never
+        occupied. A sector that is still occupied counts until the end of the run.
         """
         task, e = self.task, self.events
         begin, end = np.full(task.n_sectors, np.nan), np.full(task.n_sectors, self.time)
@@ -225,7 +228,7 @@ class Outcome:
         return begin, end
 
     def sector_rows(self) -> list[dict[str, Any]]:
-        """One row per sector with conflicts: number and duration of visits, the longest first."""
+        """Return one row per sector with conflicts, the longest occupied first."""
         begin, end = self.occupancy()
         starts, _ = self.task.conflicts
         busy = end - begin
@@ -246,7 +249,7 @@ class Outcome:
         return round(float(busy.max(initial=0.0)) / (self.time or 1.0), 6)
 
     def to_json(self, events: bool = True) -> dict[str, Any]:
-        """The result in the form of a result file."""
+        """Return the result in the form of a result file."""
         out: dict[str, Any] = {
             "outcome": self.ending.value,
             "makespan_s": self.makespan,
@@ -267,7 +270,7 @@ class Outcome:
         return out
 
     def describe(self) -> str:
-        """Description in one line, for people."""
+        """Return a description in one line for people."""
         if self.ending is Ending.COMPLETED:
             return f"completed in {self.makespan:.3f} s"
         if self.ending is Ending.COLLISION:
@@ -278,19 +281,13 @@ class Outcome:
             return f"collision at {self.time:.3f} s"
         if self.ending is Ending.DEADLOCK:
             who = " → ".join(map(str, (*self.cycle, self.cycle[0]))) if self.cycle else ""
-            why = f": robots {who} wait for each other" if who else ": nobody grants what robots wait for"
+            why = f": robots {who} wait for each other" if who else ": the supervisor grants no sector that robots wait for"
             return f"deadlock at {self.time:.3f} s{why}"
         return f"given up at {self.time:.3f} s"
 
 
 def waiting_robots(task: Task, state: I8, done: NDArray[np.bool_]) -> dict[int, tuple[int, tuple[int, ...]]]:
-    """Find the waiting robots, the sector each waits for, and the robots that block it.
-
-    Parameters
-    ----------
-    state : (n, 4) int64
-        Highest sector permitted, highest asked for, oldest and newest sector occupied.
-    """
+    """Find the waiting robots, the sector each waits for, and their blockers."""
     found = {}
     for i, (allowed, asked, _, _) in enumerate(state.tolist()):
         if not done[i] and asked > allowed:
@@ -299,15 +296,18 @@ def waiting_robots(task: Task, state: I8, done: NDArray[np.bool_]) -> dict[int, 
 
 
 def blockers_of(task: Task, state: I8, robot: int) -> tuple[int, ...]:
-    """The robots that occupy, or may enter, a sector that conflicts with the next one that a robot needs permission for.
+    """Return the robots that block the next sector that a robot needs.
 
-    `state`: see `waiting_robots`.
+    These robots occupy, or may enter, a sector that conflicts with it. `state`: see
+    `waiting_robots`.
     """
     starts, others = task.conflicts
     g = int(task.first[robot] + state[robot, 0]) + 1
     blockers = set()
     for c in others[starts[g] : starts[g + 1]].tolist():
         j, sector = task.robot_of(c)
+        # A robot holds the sectors from its rear to the last permitted one, entered or
+        # not.
         if state[j, 2] <= sector <= max(state[j, 0], state[j, 3]):
             blockers.add(j)
     return tuple(sorted(blockers))
@@ -316,13 +316,17 @@ def blockers_of(task: Task, state: I8, robot: int) -> tuple[int, ...]:
 def who_waits(
     task: Task, state: I8, done: NDArray[np.bool_], ending: Ending, supervisor: Supervisor
 ) -> tuple[dict[int, tuple[int, tuple[int, ...]]], tuple[int, ...]]:
-    """Waiting robots at the end (`waiting_robots`), and the cycle of a deadlock (`Outcome.cycle`)."""
+    """Return the waiting robots at the end, and the cycle of a deadlock.
+
+    See `waiting_robots` and `Outcome.cycle`. A supervisor that never grants has no
+    cycle.
+    """
     waiting = waiting_robots(task, state, done)
     return waiting, find_cycle(waiting) if ending is Ending.DEADLOCK and supervisor.decides else ()
 
 
 def events_of(rows: list[tuple[float, int, int, int]]) -> Events:
-    """Make events of rows (time, robot, kind, sector)."""
+    """Make events from rows (time, robot, kind, sector)."""
     table = np.array(rows, np.float64).reshape(-1, 4)
     return Events(
         table[:, 0].copy(), table[:, 1].astype(np.int32), table[:, 2].astype(np.int8), table[:, 3].astype(np.int32)
@@ -330,7 +334,10 @@ def events_of(rows: list[tuple[float, int, int, int]]) -> Events:
 
 
 def find_cycle(waiting: dict[int, tuple[int, tuple[int, ...]]]) -> tuple[int, ...]:
-    """Find a shortest cycle of the wait-for graph, beginning with the lowest robot; empty if there is none."""
+    """Find a shortest cycle of the wait-for graph.
+
+    The cycle starts with its lowest robot; it is empty if the graph has no cycle.
+    """
     best: tuple[int, ...] = ()
     for start in sorted(waiting):
         before = {start: start}
@@ -338,7 +345,8 @@ def find_cycle(waiting: dict[int, tuple[int, tuple[int, ...]]]) -> tuple[int, ..
         found = False
         while queue and not found:
             i, length = queue.popleft()
-            if best and length >= len(best):  # no shorter one from here
+            # No shorter cycle passes through this robot.
+            if best and length >= len(best):
                 break
             for j in waiting[i][1]:
                 if j == start:
@@ -353,6 +361,7 @@ def find_cycle(waiting: dict[int, tuple[int, tuple[int, ...]]]) -> tuple[int, ..
                 if j in waiting and j not in before:
                     before[j] = i
                     queue.append((j, length + 1))
+        # No robot waits for itself, so two is the shortest possible cycle.
         if len(best) == 2:
             break
     if not best:

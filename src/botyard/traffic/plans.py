@@ -1,8 +1,11 @@
-"""Imports multi-agent path finding (MAPF) benchmarks and plans as tasks: cells become sectors, and the order of a plan is kept.
+"""Import of multi-agent path finding (MAPF) benchmarks and plans as tasks.
 
-A MovingAI scenario (``.scen`` and its ``.map``) gives starts and goals, between which robots take shortest ways, as if they were alone.
-Two forms of plans are read: lines ``Agent 0: (x,y)->(x,y)->…`` with one place for each time step, as the programs of the MAPF world print
-them (SMART among them), and the JSON of the League of Robot Runners (``start`` and ``actualPaths`` of the moves F, R, C, W and T).
+Cells become sectors, and the order of a plan is kept. A MovingAI scenario (``.scen``
+and its ``.map``) gives starts and goals; each robot takes a shortest path, as if it
+were alone. Plans come in two forms: lines ``Agent 0: (x,y)->(x,y)->…`` with one cell
+for each time step, as many MAPF programs print them (for example SMART), and the JSON
+of the League of Robot Runners (``start`` and ``actualPaths`` of the moves F, R, C, W
+and T).
 """
 
 from __future__ import annotations
@@ -32,14 +35,15 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
     Raises
     ------
     TaskError
-        It cannot be read, or is not a plan.
+        The file cannot be read, or is not a plan.
     """
     meter = Meter(budget, str(path), TaskError)
     try:
         text = read_bytes(path, meter, TaskError).decode("utf-8")
     except UnicodeDecodeError:
-        raise TaskError("expected a text in UTF-8, found something else", path) from None
+        raise TaskError("expected text in UTF-8, found other bytes", path) from None
     meter.add("entities", text.count("\n"))
+    # No line of the text form starts with a brace.
     if text.lstrip().startswith("{"):
         return plan_of_league(loads(text, Meter(budget, str(path), TaskError), TaskError), str(path))
     agents: dict[int, list[Cell]] = {}
@@ -50,10 +54,10 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
         places = _PLACE.findall(match[2])
         rest = _PLACE.sub("", match[2]).replace("->", "").strip()
         if not places or rest:
-            raise TaskError(f'expected places as (x,y)->(x,y), found "{(rest or match[2])[:40]}"', path, number)
+            raise TaskError(f'expected cells as (x,y)->(x,y), found "{(rest or match[2])[:40]}"', path, number)
         agents[int(match[1])] = [(int(x), int(y)) for x, y in places]
     if not agents or sorted(agents) != list(range(len(agents))):
-        raise TaskError("expected lines Agent 0: …, Agent 1: … and so on, without gaps", path)
+        raise TaskError("expected lines Agent 0: …, Agent 1: … and so on without gaps", path)
     return [agents[i] for i in range(len(agents))]
 
 
@@ -62,7 +66,8 @@ def task_of_plan(
 ) -> Task:
     """Make the task of a plan, with its order.
 
-    Agents that stay where they are for the whole plan are robots with a path of half a cell; they are left out, and their cells with them.
+    An agent that never moves would be a robot with a path of half a cell. Such agents
+    are left out, and their cells with them.
 
     Parameters
     ----------
@@ -96,20 +101,22 @@ def task_of_plan(
             entries += [(t, len(routes), k) for k, t in enumerate(times)]
             routes.append(route)
     task = task_of_routes(routes, name, vehicle, cell)
+    # Robots start inside their first sector, so it needs no place in the order.
     order = tuple((robot, k) for _, robot, k in sorted(entries) if k > 0)
     return Task(task.vehicles, task.listed, order, name)
 
 
 def read_scenario(path: str | Path, robots: int, seed: int = 1, budget: Budget = Budget()) -> list[list[Cell]]:
-    """Shortest paths of the first robots of a MovingAI scenario; its map is read from the same folder.
+    """Return shortest paths of the first robots of a MovingAI scenario.
 
-    Lines are ``bucket map width height start-x start-y goal-x goal-y optimal-length``, y down from the top row (N. Sturtevant,
-    "Benchmarks for Grid-Based Pathfinding", IEEE T-CIAIG 4(2), 2012).
+    The map is read from the folder of the scenario. Lines are ``bucket map width height
+    start-x start-y goal-x goal-y optimal-length``, y down from the top row (N.
+    Sturtevant, "Benchmarks for Grid-Based Pathfinding", IEEE T-CIAIG 4(2), 2012).
 
     Raises
     ------
     TaskError
-        It cannot be read, has too few lines, or there is no path for a robot.
+        The file cannot be read or has too few lines, or a robot has no path.
     MapError
         The map is invalid.
     """
@@ -132,6 +139,8 @@ def read_scenario(path: str | Path, robots: int, seed: int = 1, budget: Budget =
         except (IndexError, ValueError):
             raise TaskError("expected bucket, map, width, height, start x and y, goal x and y", path, number) from None
         if not free:
+            # Use only the last part of the name: the file must not lead out of its
+            # folder.
             beside = Path(path).parent / Path(name).name
             try:
                 data = read_bytes(beside, meter, TaskError)
@@ -140,12 +149,13 @@ def read_scenario(path: str | Path, robots: int, seed: int = 1, budget: Budget =
             except TaskError as error:
                 raise TaskError(f"its map {beside} {error.reason}", path, number) from None
             solid = movingai.parse(data.decode("latin-1"), str(beside), meter)
+            # Scenarios count rows from the top; cells count from the bottom.
             height = len(solid)
             free = {(x, y) for y, x in np.argwhere(~solid).tolist()}
         start, goal = (x0, height - 1 - y0), (x1, height - 1 - y1)
         route = shortest_way(free, start, goal, random) if {start, goal} <= free else []
         if len(route) < 2:
-            raise TaskError(f"no way from ({x0}, {y0}) to ({x1}, {y1})", path, number)
+            raise TaskError(f"no path from ({x0}, {y0}) to ({x1}, {y1})", path, number)
         routes.append(route)
     return routes
 

@@ -1,4 +1,7 @@
-"""Special points of a path: where a robot asks for, enters and releases sectors (mmrs.md §3)."""
+"""Special points of a path: robots ask for, enter and release sectors there.
+
+See mmrs.md §3.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ Points = tuple[F8, I8, I8]
 
 
 def special_points(v: Vehicle, ahead: float) -> Points:
-    """All special points of a vehicle, unsorted: critical, enter, release.
+    """Return all special points of a vehicle, unsorted: critical, enter, release.
 
     Parameters
     ----------
     ahead : float
-        Distance before a sector at which it asks for it, m.
+        Distance before a sector at which a robot asks for it, m.
     """
     borders = v.ends[:-1]
     sectors = np.arange(len(borders))
@@ -29,22 +32,24 @@ def special_points(v: Vehicle, ahead: float) -> Points:
 
 
 def points_from_start(v: Vehicle, ahead: float, *, finish: bool = False, stops: bool = False) -> Points:
-    """Special points ahead of the start, in the order in which they are passed.
+    """Return the special points ahead of the start, in the order of passing.
 
     Parameters
     ----------
     ahead : float
         See `special_points`.
     finish : bool
-        Whether the end of the path is one of them.
+        Whether the end of the path is one of the points.
     stops : bool
-        Whether the robot comes to rest there: it reaches the end then, but not other points at the same place.
+        Whether the robot comes to rest at the end: it then reaches the end, but no other
+        point at the same position.
     """
     loc, what, sec = special_points(v, ahead)
     ahead_of_it = np.where(what == k.RELEASE, loc > v.start, sec > v.first_sector())
     loc, what, sec = loc[ahead_of_it], what[ahead_of_it], sec[ahead_of_it]
     if finish:
         loc, what, sec = np.append(loc, v.ends[-1]), np.append(what, k.FINISH), np.append(sec, len(v.ends) - 1)
+    # The end sorts before points at the same position if the robot stops there.
     where = np.where((what == k.FINISH) & stops, loc - 2.0 * k.PLACE_TOLERANCE, loc)
     order = np.lexsort((sec, what, where))
     return loc[order], what[order], sec[order]

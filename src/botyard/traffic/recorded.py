@@ -1,11 +1,14 @@
-"""Runs of traffic as recordings (MCAP): the robots move as they did, and what the supervisor and they did are events.
+"""Runs of traffic as recordings (MCAP), with robot motion and events.
 
-A run between sectors has no world: a `Simulation` is made of it, in which each robot is a disc that is put along its path. So everything
-that takes recordings takes these: ``botyard replay``, ``botyard render``, ``botyard export``, `botyard.recording.load`, Foxglove.
+A run between sectors has no world, so the module makes a `Simulation` in which each
+robot is a disc that is moved along its path. Every tool for recordings then works with
+the result: ``botyard replay``, ``botyard render``, ``botyard export``,
+`botyard.recording.load`, Foxglove.
 
-Events are those of `botyard.traffic.outcome.KINDS`, with the numbers of the robot and of the sector, or of the other robot of a collision,
-and, of one that stops, of the robots for which it waits (``waits_for``);
-the channel is ``/botyard/events`` (`botyard.recording.recorder`).
+The kinds of events are `botyard.traffic.outcome.KINDS`. An event has the numbers of the
+robot and of the sector; a collision has the number of the other robot instead. A
+``stop`` also lists the robots that it waits for (``waits_for``). The channel is
+``/botyard/events`` (`botyard.recording.recorder`).
 """
 
 from __future__ import annotations
@@ -28,11 +31,14 @@ from botyard.traffic.replay import lanes
 from botyard.traffic.task import Task
 
 BEGIN: Final = "start of the run"
-"""Event before all others: ``robots``, their names, and ``occupied``, the first and last sector in which each begins."""
+"""First event: ``robots``, their names, and ``occupied``.
+
+``occupied`` holds the first and the last sector under each robot at the start.
+"""
 END: Final = "end of the run"
-"""Event after all others: how it ended, and ``t``, when, s."""
+"""Last event: the ending of the run, and its time ``t``, s."""
 STEP_S: Final = 0.1
-"""Time of a step of the recorded world, s."""
+"""Time step of the recorded world, s."""
 COLORS: Final = (
     "#1f77b4",
     "#ff7f0e",
@@ -45,7 +51,7 @@ COLORS: Final = (
     "#bcbd22",
     "#17becf",
 )
-"""Colours of robots, in turns."""
+"""Colours of robots; they repeat for more robots."""
 _CORNERS: Final = 24
 _MOVED_M: Final = 1e-9
 _WORDS: Final = {
@@ -68,14 +74,14 @@ def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) ->
     outcome : Outcome
         A run whose events were kept.
     path : Path
-        The file.
+        Path of the recording.
     overwrite : bool
         Replace a file that botyard did not write.
 
     Raises
     ------
     KeptFileError
-        There is a file that botyard did not write, and `overwrite` is False.
+        The path is a file that botyard did not write, and `overwrite` is False.
     WorldError
         The file cannot be written; the events of the run were not kept.
     """
@@ -108,10 +114,14 @@ def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) ->
         rows = list(zip(*(column.tolist() for column in columns), strict=True))
         for k in range(1, count + 1):
             if places is not None:
+                # A robot that stands keeps its heading; atan2 of no motion would turn
+                # it to 0.
                 step = places[:, k] - places[:, k - 1]
                 for i in np.flatnonzero(np.abs(step).max(axis=1) > _MOVED_M).tolist():
                     sim.put(names[i], (*places[i, k].tolist(), atan2(step[i, 1], step[i, 0])))
             sim.step()
+            # The last step writes all remaining events, because rounding can put one
+            # just after it.
             while said < len(rows) and (rows[said][0] <= times[k] or k == count):
                 notes.event(*rows[said])
                 said += 1
@@ -121,12 +131,12 @@ def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) ->
 
 
 def robot_names(task: Task) -> list[str]:
-    """Names of the robots of a task, in recordings and in the 2-D engine."""
+    """Return the names of a task's robots, in recordings and in the 2-D engine."""
     return [f"traffic{i}" for i in range(len(task))]
 
 
 class Notes:
-    """Writes what happens in a run of traffic into a recording, as events; begins with `BEGIN`.
+    """Writer of a run's events into a recording; it starts with the event `BEGIN`.
 
     Parameters
     ----------
@@ -139,12 +149,16 @@ class Notes:
     def __init__(self, recording: Recording, task: Task) -> None:
         self._recording, self._task = recording, task
         names, occupied = robot_names(task), [list(vehicle.occupied()) for vehicle in task.vehicles]
-        # highest sector permitted, highest asked for, oldest and newest occupied: see `waiting_robots`
+        # Columns: highest sector permitted, highest asked for, oldest and newest
+        # occupied; see `waiting_robots`.
         self._state = np.array([[last, last, first, last] for first, last in occupied], np.int64).reshape(-1, 4)
         recording.event(BEGIN, f"{len(names)} robots on sector paths", robots=names, occupied=occupied)
 
     def event(self, t: float, robot: int, kind: int, sector: int) -> None:
-        """Write an event as engines have it: numbers of robot and kind; sector, or the other robot of a collision."""
+        """Write an event in the form of the engines.
+
+        `kind` is the index in `KINDS`; for a collision `sector` is the other robot.
+        """
         name, more = KINDS[kind], dict[str, Any]()
         if name == "collision":
             more["other"] = sector
@@ -156,15 +170,16 @@ class Notes:
             if others:
                 more["waits_for"] = others
                 words += f" for {', '.join(f'robot {other}' for other in others)}"
+        # Blockers are found first: they are the robots in the way before this event.
         self._follow(name, robot, sector)
         self._recording.event(name, words, t=round(t, 9), robot=robot, **more)
 
     def end(self, outcome: Outcome) -> None:
-        """Write how the run has ended (`END`)."""
+        """Write the ending of the run (`END`)."""
         self._recording.event(END, outcome.describe(), t=outcome.time)
 
     def _blockers(self, robot: int) -> list[int]:
-        """The robots for which a robot waits that stops now."""
+        """Return the robots that a robot waits for when it stops."""
         allowed, asked = self._state[robot, :2].tolist()
         return list(blockers_of(self._task, self._state, robot)) if asked > allowed else []
 
@@ -178,7 +193,8 @@ class Notes:
             state[0], state[3] = max(state[0], sector), sector
         elif kind == "release":
             state[2] = sector + 1
-        elif kind == "finish":  # it is in no sector
+        # A finished robot occupies no sector.
+        elif kind == "finish":
             state[:] = -1, -1, 0, -1
 
 

@@ -1,6 +1,7 @@
-"""The chart of a recorded run of traffic (`botyard.traffic.recorded`): of its events, as they stand in the recording.
+"""Chart of a recorded run of traffic (`botyard.traffic.recorded`), from its events.
 
-A recording is a file from a stranger, and any program may write events: what does not fit is left out.
+A recording comes from outside, and any program can write events into it. Events that
+are not valid are left out.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ from botyard.traffic.outcome import KINDS
 from botyard.traffic.recorded import BEGIN, END
 
 MAX_ROBOTS: Final = 20_000
-"""Most robots of a chart; what is said of others is left out."""
+"""Largest number of robots in a chart; events of further robots are left out."""
 MAX_SECTOR: Final = 1_000_000
-"""Greatest number of a sector."""
+"""Largest number of a sector."""
 MAX_OCCUPIED: Final = 1_000
-"""Most sectors that a robot occupies at the start."""
+"""Largest number of sectors that a robot occupies at the start."""
 MAX_HOLDERS: Final = 100
-"""Most robots for which one waits at a time."""
+"""Largest number of robots that one robot waits for at a time."""
 MAX_NAME: Final = 100
 """Longest name of a robot, characters."""
 
 
 class RecordedChart(NamedTuple):
-    """The chart of a recording, and the names of its robots, by their numbers."""
+    """Chart of a recording, and the names of its robots by their numbers."""
 
     chart: Chart
     names: tuple[str, ...]
 
 
 def recorded_chart(track: Track) -> RecordedChart | None:
-    """The chart of the traffic in a recording; None: there is none in it."""
+    """Return the chart of the traffic in a recording; None if it has no traffic."""
     begin: Mapping[str, Any] = {}
     rows: list[dict[str, Any]] = []
     title, end = "", 0.0
@@ -55,6 +56,7 @@ def recorded_chart(track: Track) -> RecordedChart | None:
     highest = max(max(row["robot"], *row.get("waits_for", ()), 0) for row in rows)
     names = _names(begin.get("robots"), highest + 1)
     spans = _spans(begin.get("occupied"), len(names))
+    # A recording that was cut off has no last event; it ends with its last tick.
     end = max(end if end > 0.0 else track.end * track.step, max(row["t"] for row in rows))
     return RecordedChart(chart_of(rows, len(names), end, title, spans), names)
 
@@ -68,7 +70,7 @@ def _events(track: Track) -> Iterator[dict[str, Any]]:
 
 
 def _row(event: Mapping[str, Any]) -> dict[str, Any] | None:
-    """An event of traffic as `chart_of` takes it; None: it is another one."""
+    """Return an event of traffic as `chart_of` takes it; None for other events."""
     kind, robot, sector = event.get("event"), event.get("robot"), event.get("sector", event.get("other"))
     time = _number(event.get("t"))
     if kind not in KINDS or time < 0.0 or not _is_index(robot, MAX_ROBOTS) or not _is_index(sector, MAX_SECTOR):
@@ -81,7 +83,7 @@ def _row(event: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _number(value: Any) -> float:
-    """A time, s; −1: it is none."""
+    """Return a time, s; −1 if the value is not valid."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and 0.0 <= value < math.inf else -1.0
 
@@ -91,14 +93,14 @@ def _is_index(value: Any, limit: int) -> bool:
 
 
 def _names(robots: Any, least: int) -> tuple[str, ...]:
-    """Names of the robots, at least so many: those that are not told are the robots' numbers."""
+    """Return at least `least` names of robots; missing names are the numbers."""
     told = robots[:MAX_ROBOTS] if isinstance(robots, list) else []
     found = [shown(name, MAX_NAME) if isinstance(name, str) else f"robot {i}" for i, name in enumerate(told)]
     return (*found, *(f"robot {i}" for i in range(len(found), least)))
 
 
 def _spans(occupied: Any, robots: int) -> list[tuple[int, int]]:
-    """First and last sector that each robot occupies at the start."""
+    """Return the first and the last sector that each robot occupies at the start."""
     told = occupied if isinstance(occupied, list) else []
     return [_span(told[i]) if i < len(told) else (0, 0) for i in range(robots)]
 

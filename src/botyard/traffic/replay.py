@@ -1,4 +1,7 @@
-"""Replay page: a self-contained HTML page that animates a run with paths, states of sectors, robots as disks, and waiting robots."""
+"""Replay page: a self-contained HTML page that animates a run.
+
+The page shows paths, states of sectors, robots as disks, and waiting robots.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ _DIGITS = 4
 
 
 def lanes(task: Task) -> list[F8]:
-    """Path of every robot, (k, 2), m; robots without a path get straight parallel ones."""
+    """Return the path of every robot, (k, 2), m.
+
+    Robots without a path get straight parallel ones.
+    """
     found = []
     for i, v in enumerate(task.vehicles):
         y = -2.5 * v.radius * i
@@ -29,14 +35,17 @@ def lanes(task: Task) -> list[F8]:
 
 
 def replay_data(outcome: Outcome) -> dict[str, Any]:
-    """Data of the replay page.
+    """Return the data of the replay page.
 
     Returns
     -------
     dict
-        ``title``, ``end`` (s) and ``robots``, each with ``path``, ``along``, ``ends``, ``critical``, ``radius``, ``finished``, ``gone``,
-        ``motion`` (pieces of constant acceleration), ``held`` and ``inside`` (begin, end, sector), ``waits`` (begin, end, robots).
+        ``title``, ``end`` (s) and ``robots``, each with ``path``, ``along``, ``ends``,
+        ``critical``, ``radius``, ``finished``, ``gone``, ``motion`` (pieces of constant
+        acceleration), ``held`` and ``inside`` (start, end, sector), ``waits`` (start, end,
+        robots).
     """
+    # The page divides by the length of the run, so an empty run gets a millisecond.
     task, end = outcome.task, max(outcome.time, 0.001)
     starts, _ = task.conflicts
     critical = np.diff(starts) > 0
@@ -63,7 +72,7 @@ def replay_data(outcome: Outcome) -> dict[str, Any]:
 
 
 Spans = list[list[list[Any]]]
-"""For each robot its intervals: begin, s, end, s, and what they are about."""
+"""Intervals of each robot: start, s; end, s; sector or robots."""
 
 
 class _Intervals:
@@ -77,9 +86,9 @@ class _Intervals:
     Attributes
     ----------
     held : Spans
-        While a sector is granted but not entered yet: begin, end, sector.
+        Sectors that are granted but not entered yet: start, end, sector.
     waits : Spans
-        While a robot waits: begin, end, robots that block it.
+        Waits of a robot: start, end, robots that block it.
     """
 
     def __init__(self, outcome: Outcome) -> None:
@@ -111,11 +120,12 @@ class _Intervals:
             self._end_wait(i, t)
             if kind == "finish":
                 self._finished.add(i)
-        if kind in ("grant", "release"):  # may change who blocks whom
+        # A grant or a release may change which robots block which.
+        if kind in ("grant", "release"):
             self._update_blockers(t)
 
     def close(self, done: Sequence[bool], end: float) -> None:
-        """End the intervals that are open at the end of the run, s."""
+        """Close the intervals that are open at the end of the run, s."""
         for i in list(self._waiting):
             if not done[i]:
                 self._end_wait(i, end)
@@ -123,7 +133,10 @@ class _Intervals:
             self.held[i].append([t, end, sector])
 
     def _blockers(self, i: int) -> tuple[int, ...]:
-        """Robots that hold or occupy a sector in conflict with the next one of robot `i`."""
+        """Return the robots that hold or occupy a conflicting sector.
+
+        The conflict is with the next sector of robot `i`.
+        """
         g = int(self._task.first[i]) + self._allowed[i] + 1
         if g >= self._task.first[i + 1]:
             return ()
@@ -149,7 +162,11 @@ class _Intervals:
 
 
 def _intervals(outcome: Outcome, end: float) -> tuple[Spans, Spans, Spans]:
-    """Intervals in which sectors are granted but not entered, in which they are occupied, and in which robots wait, s."""
+    """Return three lists of intervals: granted, occupied, and waiting.
+
+    They hold the times, s, in which sectors are granted but not entered, in which
+    sectors are occupied, and in which robots wait.
+    """
     task = outcome.task
     intervals = _Intervals(outcome)
     for row in outcome.events.rows():
@@ -159,6 +176,8 @@ def _intervals(outcome: Outcome, end: float) -> tuple[Spans, Spans, Spans]:
     begins, ends = outcome.occupancy()
     for g in np.flatnonzero(~np.isnan(begins)).tolist():
         i, sector = task.robot_of(g)
+        # A sector that the robot still occupies stays shaded past the end of the
+        # animation.
         inside[i].append([float(begins[g]), float(ends[g]) if sector < intervals.tail[i] else end + 1.0, sector])
     return intervals.held, inside, intervals.waits
 
@@ -169,13 +188,14 @@ def write_replay(outcome: Outcome, path: Path, *, overwrite: bool = False) -> No
     Raises
     ------
     KeptFileError
-        There is a file that botyard did not write, and `overwrite` is False.
+        The path is a file that botyard did not write, and `overwrite` is False.
     WorldError
         The file cannot be written; the events of the run were not kept.
     """
     if outcome.count and not len(outcome.events):
         raise WorldError("a replay needs the events of the run")
     page = files("botyard.traffic").joinpath("replay.html").read_text("utf-8")
+    # "</script>" inside a name would end the script of the page, so "<" is escaped.
     data = json.dumps(replay_data(outcome), separators=(",", ":")).replace("<", "\\u003c")
     try:
         write_text(path, page.replace("DATA", data, 1), force=overwrite)

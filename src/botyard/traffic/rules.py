@@ -16,11 +16,11 @@ class Rules:
     original_braking : bool
         Place critical points as the original program does, v²/(2 · acceleration) ahead instead of by the deceleration.
     stop_at_end : bool
-        Robots brake in time to stop exactly at the end of their path; else they begin to brake there.
+        Robots brake in time to stop exactly at the end of their path; otherwise they start to brake there.
     leaves : bool
-        A robot is removed when it has finished; else its last sector stays occupied.
+        A robot is removed when it has finished; otherwise its last sector stays occupied.
     goes_on : bool
-        After a collision both robots brake, and the run goes on; else a collision ends the run.
+        After a collision both robots brake, and the run goes on; otherwise a collision ends the run.
     time_limit : float
         Simulated time after which the run ends with a time-out, s.
     latency : float
@@ -32,7 +32,7 @@ class Rules:
     seed : int
         Seed of jitter and loss.
     compiled : bool
-        Allow compiled versions of built-in supervisors (only where messages take no time).
+        Allow compiled versions of built-in supervisors (only if messages take no time).
     """
 
     original_braking: bool = False
@@ -54,5 +54,5 @@ class Rules:
 
     @property
     def is_instant(self) -> bool:
-        """Whether messages take no time, and none is lost."""
+        """Whether messages take no time, and no message is lost."""
         return not (self.latency or self.jitter or self.loss)

@@ -1,11 +1,14 @@
-"""Tasks: robots as disks on paths, the paths divided into sectors, some of which conflict (reference mmrs.md §1, §2).
+"""Tasks: robots as disks on paths that are divided into sectors, some in conflict.
 
-A task file is the original's JSON. Three keys of ours stand beside the original's, which ignores them:
+See the reference mmrs.md §1 and §2. A task file is the JSON of the original program.
+botyard adds three keys that the original program ignores:
 
-* ``Parameters``: ``Default`` and ``Vehicle<i>`` with ``Radius`` (m), ``Velocity`` (m/s), ``Acceleration``, ``Deceleration`` (m/s²),
-  ``Start`` (m along the path),
-* ``Geometry``: ``Vehicle<i>`` with the path's corners ``[[x, y], …]``, m; it is only looked at,
-* ``Order``: ``[[robot, sector], …]``, in which order conflicting sectors are to be entered (what a planner found).
+* ``Parameters``: ``Default`` and ``Vehicle<i>`` with ``Radius`` (m), ``Velocity`` (m/s),
+  ``Acceleration``, ``Deceleration`` (m/s²) and ``Start`` (m along the path),
+* ``Geometry``: ``Vehicle<i>`` with the corners of the path, ``[[x, y], …]``, m; used for
+  pictures and for robots of the 2-D engine,
+* ``Order``: ``[[robot, sector], …]``, the order of a plan in which robots enter conflicting
+  sectors.
 """
 
 from __future__ import annotations
@@ -42,12 +45,12 @@ _PARAMETERS: Final = {
 
 
 class TaskError(FormatError):
-    """A task file is wrong; the message names the key."""
+    """Invalid task file; the message names the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vehicle:
-    """A robot and its path. The defaults are the constants of the original program (mmrs.md §2).
+    """A robot and its path. Its defaults are the constants of the original program (mmrs.md §2).
 
     Attributes
     ----------
@@ -75,11 +78,15 @@ class Vehicle:
         return self.velocity * self.velocity / (2.0 * self.deceleration)
 
     def first_sector(self) -> int:
-        """The sector in which it starts."""
+        """Return the sector in which it starts."""
         return min(int(np.searchsorted(self.ends, self.start, side="right")), len(self.ends) - 1)
 
     def occupied(self) -> tuple[int, int]:
-        """Oldest and newest sector that it occupies at the start, up to that of its centre; those of its front are entered at time 0."""
+        """Return the oldest and the newest sector that it occupies at the start.
+
+        The newest is the sector of its centre; the robot enters the sectors under its
+        front at time 0.
+        """
         head = self.first_sector()
         return min(int(np.searchsorted(self.ends + self.radius, self.start, side="right")), head), head
 
@@ -95,7 +102,7 @@ class Task:
     listed : (m, 4) int64 array
         Conflicts as listed in the file: robot, sector, other robot, other sector.
     order : tuple of (int, int)
-        Order (robot, sector) in which conflicting sectors are to be entered; empty if none is given.
+        Order (robot, sector) in which robots enter conflicting sectors; empty if the file gives none.
     name : str
         Name of the source, for messages.
     """
@@ -120,20 +127,26 @@ class Task:
 
     @cached_property
     def conflicts(self) -> tuple[I8, I8]:
-        """Symmetric closure of the conflicts by global numbers: those of sector g are ``others[starts[g]:starts[g + 1]]``, ascending."""
+        """Symmetric closure of the conflicts, by global numbers.
+
+        The conflicts of sector g are ``others[starts[g]:starts[g + 1]]``, ascending.
+        """
         a = self.first[self.listed[:, 0]] + self.listed[:, 1]
         b = self.first[self.listed[:, 2]] + self.listed[:, 3]
         n = self.n_sectors
-        codes = np.sort(np.concatenate([a * n + b, b * n + a]))  # not np.unique, which keeps other threads waiting
+        # Sort and drop duplicates here: np.unique holds the GIL and blocks other
+        # threads.
+        codes = np.sort(np.concatenate([a * n + b, b * n + a]))
         codes = codes[np.diff(codes, prepend=-1) > 0]
         starts = np.searchsorted(codes, np.arange(n + 1) * n)
         return starts.astype(np.int64), (codes % max(n, 1)).astype(np.int64)
 
     @cached_property
     def start_conflicts(self) -> I8:
-        """Conflicts that exist at the start, (m, 4): robot, occupied sector, other robot, its occupied sector; the lower robot first.
+        """Conflicts that exist at the start, (m, 4).
 
-        Occupied are the sectors of `Vehicle.occupied`.
+        Columns: robot, occupied sector, other robot, its occupied sector; the lower
+        robot comes first. `Vehicle.occupied` gives the occupied sectors.
         """
         spans = np.array([v.occupied() for v in self.vehicles], np.int64).reshape(-1, 2)
         robot = np.searchsorted(self.first, np.arange(self.n_sectors), side="right") - 1
@@ -160,7 +173,7 @@ class Task:
         return robot, int(sector - self.first[robot])
 
     def to_json(self) -> dict[str, Any]:
-        """The task in the form of its file."""
+        """Return the task in the form of its file."""
         colliding: dict[tuple[int, int], list[list[int]]] = {}
         for robot, sector, other, where in self.listed.tolist():
             colliding.setdefault((robot, sector), []).append([other, where])
@@ -187,9 +200,9 @@ class Task:
         Raises
         ------
         KeptFileError
-            There is a file that botyard did not write, and `overwrite` is False.
+            The path is a file that botyard did not write, and `overwrite` is False.
         TaskError
-            It cannot be written.
+            The file cannot be written.
         """
         try:
             text = json.dumps(self.to_json() | {"Generator": MARK}, separators=(",", ":"))
@@ -199,29 +212,30 @@ class Task:
 
 
 def _plain(value: float) -> float | int:
+    # Whole numbers without a decimal point keep the file short.
     return int(value) if value == int(value) else value
 
 
 def _changed(vehicle: Vehicle) -> dict[str, float]:
-    """Parameters that differ from the defaults."""
+    """Return the parameters that differ from the defaults."""
     usual = Vehicle(ends=vehicle.ends)
     return {k: getattr(vehicle, a) for k, a in _PARAMETERS.items() if getattr(vehicle, a) != getattr(usual, a)}
 
 
 class _Reader:
-    """Validates the parts of a task document; errors name the key.
+    """Validates the parts of a task document; error messages name the key.
 
     Parameters
     ----------
     path : str
-        The file.
+        Path of the file, for messages.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def fail(self, key: str, expected: str, found: Any) -> TaskError:
-        """Make the error for a key."""
+        """Return the error for a key."""
         text = json.dumps(found, default=str)
         return TaskError(
             f"{key}: expected {expected}, found {text if len(text) < 60 else text[:57] + '...'}", self.path
@@ -260,7 +274,7 @@ class _Reader:
             end = self.number(row["Endpoint"], f"{where}.Endpoint")
             if end <= before:
                 raise self.fail(
-                    f"{where}.Endpoint", f"more than the end before it ({before:g}): m from the path's start", end
+                    f"{where}.Endpoint", f"more than the end of the previous sector ({before:g} m)", end
                 )
             ends[k] = before = end
         return ends
@@ -313,25 +327,26 @@ class _Reader:
 
 
 def parse_task(data: Any, name: str = "task", warn: Callable[[str], None] = lambda _: None) -> Task:
-    """Make a task of a parsed JSON document.
+    """Make a task from a parsed JSON document.
 
     Parameters
     ----------
     data : object
         The JSON document.
     warn : callable
-        Called with a warning when conflicts are listed by one side only.
+        Called with a warning if only one of two sectors lists a conflict.
 
     Raises
     ------
     TaskError
-        With the path of the key, what was expected and what was found.
+        The document is not a valid task. The message gives the path of the key, what was
+        expected and what was found.
     """
     r = _Reader(name)
     top = r.table(data, "the file")
     count = top.get("NumberOfVehicles")
     if type(count) is not int or not 0 <= count <= MAX_VEHICLES:
-        raise r.fail("NumberOfVehicles", "how many vehicles there are", count)
+        raise r.fail("NumberOfVehicles", f"a number of vehicles from 0 to {MAX_VEHICLES}", count)
     tables = r.table(top.get("Vehicles"), "Vehicles")
     keys = [f"Vehicle{i}" for i in range(count)]
     for key in keys:
@@ -341,6 +356,7 @@ def parse_task(data: Any, name: str = "task", warn: Callable[[str], None] = lamb
     lengths = [len(e) for e in ends]
     listed = [c for i, key in enumerate(keys) for c in r.conflicts(tables[key], i, f"Vehicles.{key}", lengths)]
 
+    # Both tables may be missing: files of the original program have neither.
     given = r.table(top.get("Parameters", {}), "Parameters")
     geometry = r.table(top.get("Geometry", {}), "Geometry")
     for where, table in (("Parameters", given), ("Geometry", geometry)):
@@ -384,12 +400,12 @@ def load_task(path: str | Path, warn: Callable[[str], None] = lambda _: None, bu
     Raises
     ------
     TaskError
-        It cannot be read, is no JSON, or see `parse_task`.
+        The file cannot be read, is not JSON, or is not a valid task (see `parse_task`).
     """
     meter = Meter(budget, str(path), TaskError)
     try:
         text = read_bytes(path, meter, TaskError).decode("utf-8")
     except UnicodeDecodeError:
-        raise TaskError("expected a text in UTF-8, found something else", path) from None
+        raise TaskError("expected text in UTF-8, found other bytes", path) from None
     data = loads(text, meter, TaskError)
     return parse_task(data, str(path), warn)

@@ -1,4 +1,4 @@
-"""The decorators of the traffic kernels; see `botyard.native.kernels`."""
+"""Decorators of the traffic kernels; see `botyard.native.kernels`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Base class of supervisors, and `Policy`, which lets the engine run a built-in supervisor as compiled code."""
+"""Base class of supervisors, and the compiled form of built-in ones.
+
+`Policy` lets the engine run a built-in supervisor as compiled code.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +51,12 @@ class Supervisor:
     """
 
     guarantee: ClassVar[str] = ""
-    """Its safety guarantee, in a few words."""
+    """Safety guarantee of the supervisor, in a few words."""
     decides: ClassVar[bool] = True
-    """Whether it ever grants anything; else robots at rest wait for nobody, and a deadlock has no cycle."""
+    """Whether it ever grants anything.
+
+    If not, robots at rest wait for no other robot, and a deadlock has no cycle.
+    """
 
     task: Task
     rules: Rules
@@ -74,7 +80,10 @@ class Supervisor:
         self.task, self.rules, self._send = task, rules, send
 
     def on_critical(self, robot: int, sector: int) -> None:
-        """Called when a robot is a braking distance before a sector and asks for permission to enter."""
+        """Called when a robot asks for permission to enter a sector.
+
+        The robot is then a braking distance before the sector.
+        """
 
     def on_release(self, robot: int, sector: int) -> None:
         """Called when a robot has left a sector."""
@@ -86,11 +95,14 @@ class Supervisor:
         """Called at the end of a run."""
 
     def grant(self, robot: int, sector: int) -> None:
-        """Permit a robot to enter a sector, and all before it. May be called from any of the methods above, for any robot."""
+        """Permit a robot to enter a sector, and all sectors before it.
+
+        Any of the methods above can call it, for any robot.
+        """
         self._send((robot, sector))
 
     def policy(self) -> Policy:
-        """Parameters for the compiled version of this supervisor; called after `on_start`."""
+        """Return the parameters of the compiled version; called after `on_start`."""
         return Policy()
 
 
@@ -102,11 +114,12 @@ def take_answers(answers: list[tuple[int, int]], robots: int) -> list[tuple[int,
     WorldError
         A grant names an unknown robot.
     """
+    # Clear the list first: a grant that is rejected below must not come again.
     taken = answers.copy()
     answers.clear()
     for robot, _ in taken:
         if not 0 <= robot < robots:
-            raise WorldError(f"the supervisor grants a sector to robot {robot}: there are {robots}")
+            raise WorldError(f"grant: the supervisor gave robot {robot}, expected a robot from 0 to {robots - 1}")
     return taken
 
 

@@ -1,4 +1,4 @@
-"""A supervisor that enforces the order of a plan: conflicting sectors are entered in this order, whatever the delays."""
+"""Supervisor that enforces the order of a plan, whatever the delays."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 
 class FixedOrder(Supervisor):
-    """Of two conflicting sectors, the one that is later in the order is granted when the earlier one has been left (``order``).
+    """Grants a sector when all conflicting earlier ones were left (``order``).
 
-    The order is the task's ("Order"), as a planner has found it, or that of a run with the Banker's test. This is an action dependency
-    graph at the level of sectors (W. Hönig, S. Kiesel, A. Tinka, J. Durham, N. Ayanian, "Persistent and Robust Execution of MAPF
-    Schedules in Warehouses", IEEE RA-L 4(2), 2019): free of deadlock exactly if the graph has no circle, which `on_start` checks.
-    O(conflicts of a sector) for each message, compiled.
+    The order is the task's ("Order"), as a planner has found it, or the order of a run
+    with the Banker's test. This is an action dependency graph at the level of sectors
+    (W. Hönig, S. Kiesel, A. Tinka, J. Durham, N. Ayanian, "Persistent and Robust
+    Execution of MAPF Schedules in Warehouses", IEEE RA-L 4(2), 2019). It is free of
+    deadlock exactly if the graph has no cycle, which `on_start` checks. Cost:
+    O(conflicts of a sector) for each message; compiled.
 
     Parameters
     ----------
@@ -29,7 +31,7 @@ class FixedOrder(Supervisor):
         Order in which sectors are entered; sectors without conflicts may be missing.
     """
 
-    guarantee: ClassVar = "no collision; no deadlock (a plan with a circle is refused)"
+    guarantee: ClassVar = "no collision; no deadlock (a plan with a cycle is refused)"
 
     def __init__(self, order: Sequence[tuple[int, int]] | None = None) -> None:
         self._given = order
@@ -49,7 +51,7 @@ class FixedOrder(Supervisor):
         self.asked = list(self.allowed)
 
     def _found(self) -> list[tuple[int, int]]:
-        """Order of entries in a run with the Banker's test."""
+        """Return the order of entries in a run with the Banker's test."""
         from botyard.traffic.engine import Traffic
         from botyard.traffic.supervisors.reserving import Bankers
 
@@ -58,11 +60,15 @@ class FixedOrder(Supervisor):
         return list(zip(events.robot[rows].tolist(), events.sector[rows].tolist(), strict=True))
 
     def _pairs(self, order: Sequence[tuple[int, int]]) -> I8:
-        """Pairs (before, after) of conflicting sectors by global number, (m, 2)."""
+        """Return pairs (before, after) of conflicting sectors, (m, 2).
+
+        Sectors have global numbers.
+        """
         task = self.task
         place = np.full(task.n_sectors, -1, np.int64)
         for i, v in enumerate(task.vehicles):
-            place[task.first[i] : task.first[i] + v.first_sector() + 1] = 0  # occupied at the start
+            # Sectors occupied at the start come before all others.
+            place[task.first[i] : task.first[i] + v.first_sector() + 1] = 0
         for at, (robot, sector) in enumerate(order):
             g = task.first[robot] + sector
             if place[g] < 0:
@@ -72,13 +78,16 @@ class FixedOrder(Supervisor):
         missing = place[mine] < 0
         if missing.any():
             robot, sector = task.robot_of(int(mine[missing][0]))
-            raise SupervisorError(f"order: sector {sector} of robot {robot} conflicts with others and is not in it")
+            raise SupervisorError(f"order: expected sector {sector} of robot {robot}, which conflicts with others, found no entry for it")
         later = place[others] < place[mine]
         pairs: I8 = np.stack([others[later], mine[later]], axis=1)
         return pairs
 
     def _check(self) -> None:
-        """Reject an order with a cyclic dependency, or with a robot that would wait for ever (topological sort)."""
+        """Reject an order with a cycle, or with a robot that waits for ever.
+
+        The check is a topological sort.
+        """
         task, leaves = self.task, self.rules.leaves
         n = task.n_sectors
         follow: list[list[int]] = [[] for _ in range(n)]
@@ -94,9 +103,10 @@ class FixedOrder(Supervisor):
             if sector == len(v.ends) - 1 and not leaves:
                 other, where = task.robot_of(after)
                 raise SupervisorError(
-                    f"order: robot {robot} stays in its last sector, so robot {other} never gets into its sector {where} after it"
+                    f"order: robot {robot} stays in its last sector, so robot {other} can never enter its sector {where}"
                 )
-            # the sector is left when the rear is out of it; by then the front must be permitted to be this far
+            # The rear leaves the sector when the front is this far, so the front needs
+            # its permission by then.
             front = (
                 int(np.searchsorted(v.ends[:-1] - v.radius, v.ends[sector] + v.radius))
                 if sector < len(v.ends) - 1
@@ -119,7 +129,7 @@ class FixedOrder(Supervisor):
         if seen < n:
             stuck = sorted({task.robot_of(g)[0] for g in range(n) if count[g]})
             raise SupervisorError(
-                f"order: robots {', '.join(map(str, stuck[:20]))} would wait for each other in a circle"
+                f"order: robots {', '.join(map(str, stuck[:20]))} would wait for each other in a cycle"
             )
 
     def on_critical(self, robot: int, sector: int) -> None:

@@ -1,4 +1,4 @@
-"""Registry of supervisors: built-in ones, those of installed packages (entry points), and any class as ``module:Class``."""
+"""Registry of supervisors: built-in classes, entry points, and ``module:Class``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def supervisor_names() -> tuple[str, ...]:
 
 
 def all_supervisors() -> Iterator[tuple[str, Supervisor]]:
-    """Make all supervisors, by name; a broken one of a package is left out with a warning."""
+    """Make all supervisors, by name.
+
+    A broken supervisor of a package is left out with a warning.
+    """
     for name in (*BUILT_IN, *PACKAGED.load_all()):
         try:
             yield name, find_supervisor(name)
@@ -53,26 +56,27 @@ def find_supervisor(name: str) -> Supervisor:
     Parameters
     ----------
     name : str
-        A built-in one's name, that of an entry point in ``botyard.supervisors``, ``module:Class`` or ``file.py:Class``.
+        Name of a built-in supervisor or of an entry point in ``botyard.supervisors``, ``module:Class`` or ``file.py:Class``.
 
     Raises
     ------
     SupervisorError
-        The name is unknown, or it is not a supervisor.
+        The name is unknown, or the class is not a supervisor.
     """
     if name in BUILT_IN:
         return BUILT_IN[name]()
     kind = None if is_code(name) else PACKAGED.find(name)
     if not is_code(name) and kind is None:
         raise SupervisorError(
-            f'no supervisor "{name}": expected file.py:Class, module:Class or one of {", ".join(supervisor_names())}'
+            f'supervisor: expected file.py:Class, module:Class or one of {", ".join(supervisor_names())}, found "{name}"'
         )
     try:
         made = (kind or load_named(name))()
-    except (Exception, SystemExit) as error:  # code of others may raise anything
+    # Code of users may raise anything, also SystemExit.
+    except (Exception, SystemExit) as error:
         raise SupervisorError(f'supervisor "{name}" cannot be used: {said_of(error)}') from error
     if not isinstance(made, Supervisor):
-        raise SupervisorError(f'"{name}" is no supervisor: expected a subclass of botyard.traffic.Supervisor')
+        raise SupervisorError(f'"{name}" is not a supervisor: expected a subclass of botyard.traffic.Supervisor')
     return made
 
 

@@ -1,7 +1,10 @@
-"""Supervisors that reserve sectors: first come first served, by priority, in chains, and with the Banker's test.
+"""Supervisors that reserve sectors.
 
-A robot holds a sector from the grant until it has left it. What conflicts with a held sector is granted to nobody else, so no collision
-can happen; they differ in the further conditions of a grant, and so in whether a deadlock (circular wait) is possible.
+The policies are first come, first served; priority; chains; and the Banker's test. A
+robot holds a sector from the grant until it has left it. No other robot gets a sector
+that conflicts with a held one, so no collision can happen. The supervisors differ in
+the further conditions of a grant, and so in whether a deadlock (circular wait) is
+possible.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 class Nobody(Supervisor):
     """Grants nothing: every robot stops before its second sector (``none``)."""
 
-    guarantee: ClassVar = "no collision; nobody gets anywhere"
+    guarantee: ClassVar = "no collision; no robot leaves its first sector"
     decides: ClassVar = False
 
     def policy(self) -> Policy:
@@ -31,7 +34,10 @@ class Nobody(Supervisor):
 
 
 class Dummy(Supervisor):
-    """Grants everything at once (``dummy``), as the test supervisor of the original does: collisions are the task's."""
+    """Grants everything at once (``dummy``), like the original's test supervisor.
+
+    Collisions are then a property of the task.
+    """
 
     guarantee: ClassVar = "none; robots never wait"
 
@@ -45,9 +51,10 @@ class Dummy(Supervisor):
 
 
 class FirstComeFirstServed(Supervisor):
-    """Grants a sector when no robot holds a conflicting one; requests are served in order (``fcfs``).
+    """Grants a sector when no robot holds a conflicting one (``fcfs``).
 
-    No collisions; deadlock (circular wait) is possible. O(conflicts of a sector) for each message, compiled.
+    Requests are served in order. Collisions are impossible; deadlock (circular wait) is
+    possible. Cost: O(conflicts of a sector) for each message; compiled.
     """
 
     guarantee: ClassVar = "no collision; can deadlock"
@@ -66,22 +73,22 @@ class FirstComeFirstServed(Supervisor):
         self._conflicts = (starts.tolist(), others.tolist())
 
     def conflicts(self, robot: int, sector: int) -> list[tuple[int, int]]:
-        """Sectors (robot, sector) that conflict with a sector."""
+        """Return the sectors (robot, sector) that conflict with a sector."""
         starts, others = self._conflicts
         g = int(self.task.first[robot]) + sector
         return [self.task.robot_of(c) for c in others[starts[g] : starts[g + 1]]]
 
     def last_of_chain(self, robot: int, sector: int) -> int:
-        """Last sector that is granted together with a sector."""
+        """Return the last sector that is granted together with a sector."""
         return sector
 
     def may(self, robot: int, sector: int) -> bool:
-        """Whether the sectors from this one to the end of its chain can be granted to a robot."""
+        """Whether a robot can get the sectors from this one to the end of its chain."""
         last = self.last_of_chain(robot, sector)
         return not any(c in self.held for s in range(sector, last + 1) for c in self.conflicts(robot, s))
 
     def rank(self, robot: int) -> int:
-        """Priority of a waiting robot; the lowest is served first."""
+        """Return the priority of a waiting robot; the lowest is served first."""
         return self._ranks.get((robot, self.allowed[robot] + 1), 0)
 
     def on_critical(self, robot: int, sector: int) -> None:
@@ -103,7 +110,10 @@ class FirstComeFirstServed(Supervisor):
         """See the base class."""
 
     def _retry(self) -> None:
-        """Serve all waiting robots once, by rank; a robot that got a sector and waits for more is queued again."""
+        """Serve all waiting robots once, by rank.
+
+        A robot that got a sector and waits for more is queued again.
+        """
         waiting = [i for i in range(len(self.asked)) if self.allowed[i] < self.asked[i]]
         waiting.sort(key=lambda i: (self.rank(i), i))
         while waiting:
@@ -128,7 +138,7 @@ class FirstComeFirstServed(Supervisor):
 
 
 class Priority(FirstComeFirstServed):
-    """Like `FirstComeFirstServed`, but robots are served by priority, the lowest number first (``priority``).
+    """Like `FirstComeFirstServed`, but the lowest priority number first (``priority``).
 
     Parameters
     ----------
@@ -160,10 +170,11 @@ class Priority(FirstComeFirstServed):
 
 
 def chain_ends(task: Task) -> I8:
-    """For each sector (global number), the last sector of the chain of conflicting sectors that begins there.
+    """Return, for each sector, the last sector of the chain that starts there.
 
-    A chain ends with the first sector after it without conflicts, where a robot can wait without blocking others; a sector without
-    conflicts is a chain of its own.
+    Sectors have global numbers. A chain is a row of conflicting sectors. It ends with
+    the first sector without conflicts, where a robot can wait without blocking others;
+    a sector without conflicts is a chain of its own.
     """
     starts, _ = task.conflicts
     critical = np.diff(starts) > 0
@@ -171,6 +182,7 @@ def chain_ends(task: Task) -> I8:
     for i in range(len(task)):
         first, last = int(task.first[i]), int(task.first[i + 1]) - 1
         end = last - first
+        # From the end to the start: each sector takes over the end of the next one.
         for g in range(last, first - 1, -1):
             if not critical[g]:
                 end = g - first
@@ -181,15 +193,17 @@ def chain_ends(task: Task) -> I8:
 
 
 class Chained(FirstComeFirstServed):
-    """Grants all sectors of a chain of conflicting ones together, or none of them (``chained``).
+    """Grants all sectors of a chain of conflicting ones together (``chained``).
 
-    A robot never stops inside a chain, so it never waits while it holds what others need: no circle of waiting can arise, as long as
-    paths begin and end in sectors without conflicts (hold and wait is one of the four conditions of Coffman, Elphick and Shoshani,
-    "System Deadlocks", ACM Computing Surveys 3(2), 1971). Less is done at once than with the Banker's test. O(length of a chain ×
-    conflicts) for each message, compiled.
+    A robot never stops inside a chain, so it never waits while it holds a sector that
+    others need. A circular wait is impossible if paths start and end in sectors without
+    conflicts (hold and wait is one of the four conditions of Coffman, Elphick and
+    Shoshani, "System Deadlocks", ACM Computing Surveys 3(2), 1971). Fewer robots move
+    at once than with the Banker's test. Cost: O(length of a chain × conflicts) for each
+    message; compiled.
     """
 
-    guarantee: ClassVar = "no collision; no deadlock if paths begin and end in sectors without conflicts"
+    guarantee: ClassVar = "no collision; no deadlock if paths start and end in sectors without conflicts"
 
     def on_start(self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]) -> None:
         """See the base class."""
@@ -206,13 +220,16 @@ class Chained(FirstComeFirstServed):
 
 
 class Bankers(FirstComeFirstServed):
-    """Grants a sector only if all robots could still finish one after the other (``bankers``).
+    """Grants a sector only if all robots can still finish in some order (``bankers``).
 
-    The Banker's algorithm (E. W. Dijkstra, "Een algorithme ter voorkoming van de dodelijke omarming", EWD108, 1965; for several
-    resources A. N. Habermann, "Prevention of System Deadlocks", CACM 12(7), 1969) with sectors as resources of one piece: robot i can
-    end when nobody else holds what conflicts with the rest of its path. A finished robot stays in its last sector, so it counts as ended
-    only when that sector is on nobody's way any more. Provably free of deadlock if the start is safe, which `on_start` checks.
-    O(n² · sectors · conflicts) for a test at worst, about linear in practice; compiled.
+    The Banker's algorithm (E. W. Dijkstra, "Een algorithme ter voorkoming van de
+    dodelijke omarming", EWD108, 1965; for several resources A. N. Habermann,
+    "Prevention of System Deadlocks", CACM 12(7), 1969) with sectors as resources of one
+    unit. Robot i can finish when no other robot holds a sector that conflicts with the
+    rest of its path. A finished robot stays in its last sector, so it counts as
+    finished only when no other robot still needs this sector. Provably free of deadlock
+    if the start is safe, which `on_start` checks. Cost of a test: O(n² · sectors ·
+    conflicts) at worst, about linear in practice; compiled.
     """
 
     guarantee: ClassVar = "no collision; no deadlock"
@@ -225,12 +242,15 @@ class Bankers(FirstComeFirstServed):
         stuck = self.unsafe(self.allowed, self.held)
         if stuck:
             raise SupervisorError(
-                f"bankers: the start is not safe: robots {', '.join(map(str, stuck[:20]))} cannot all come to their ends, in whatever "
-                'order ("botyard traffic check" tells more)'
+                f"bankers: the start is not safe: robots {', '.join(map(str, stuck[:20]))} cannot all finish, in any "
+                'order ("botyard traffic check" shows more)'
             )
 
     def unsafe(self, allowed: Sequence[int], held: set[tuple[int, int]]) -> list[int]:
-        """Robots that could not finish if these sectors were granted and held; empty if the state is safe."""
+        """Return the robots that cannot finish from a state; empty if it is safe.
+
+        `allowed` and `held` are the granted and the held sectors of the state.
+        """
         held, left = set(held), [i for i in range(len(self.task)) if i not in self._done]
         ended: set[int] = set(self._done)
         progress = True
@@ -241,6 +261,8 @@ class Bankers(FirstComeFirstServed):
                 rest = range(allowed[i] + 1, last + 1)
                 if any(c in held for s in rest for c in self.conflicts(i, s)):
                     continue
+                # A robot that stays must not block the last sector of a robot that
+                # still moves.
                 if not self.rules.leaves and any(
                     j not in ended and s >= self.tail[j] for j, s in self.conflicts(i, last)
                 ):
@@ -258,7 +280,8 @@ class Bankers(FirstComeFirstServed):
         conflicts = self.conflicts(robot, sector)
         if any(c in self.held for c in conflicts):
             return False
-        if not conflicts:  # a sector without conflicts does not change the safety of the state
+        # A sector without conflicts does not change the safety of the state.
+        if not conflicts:
             return True
         allowed = list(self.allowed)
         allowed[robot] = sector
