@@ -19,7 +19,7 @@ import xmlrpc.client
 from pathlib import Path
 
 from bench.ros import cpu_of
-from botyard.protocols.ambf.messages import definitions
+from botyard.protocols.ambf.messages import GENERATIONS, definitions
 from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.tcpros import wire
 from botyard.protocols.tcpros.session import Subscription
@@ -31,7 +31,7 @@ KIND = "ambf_msgs/RigidBodyState"
 COMMANDER = """
 import socket, sys, time
 from botyard.protocols.ambf.link import FrameReader, Kind, frame, parse_topics
-from botyard.protocols.ambf.messages import definitions
+from botyard.protocols.ambf.messages import GENERATIONS, definitions
 from botyard.protocols.ros_messages.types import Types
 sock = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 reader, found = FrameReader(), []
@@ -73,11 +73,11 @@ def description(folder: Path, count: int) -> Path:
 class Simulator:
     """A simulator with boxes of a description file, and helper programs."""
 
-    def __init__(self, folder: Path, count: int, *more: str) -> None:
+    def __init__(self, folder: Path, count: int, *more: str, generation: str = "2.0") -> None:
         self.port = PORT
         args = [
             sys.executable, "-m", "botyard", "--nomap", "--robot-factory", "p3dx", "--noninteractive", "--no-crash-restart", "--no-gui",
-            "-p", str(PORT + 1), "--ambf", "2.0", "--ambf-port", str(PORT), "--ros-master", f"embedded:{PORT + 5}",
+            "-p", str(PORT + 1), "--ambf", generation, "--ambf-port", str(PORT), "--ros-master", f"embedded:{PORT + 5}",
             "--adf", str(description(folder, count)), *more,
         ]  # fmt: skip
         self.process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -180,10 +180,16 @@ def recorded(master: str, count: int, seconds: int, folder: Path) -> str:
     return f"{min(rates):.1f} … {max(rates):.1f} states/s, {gaps} missing"
 
 
-def toggles_by_tcpros(master: str, skips: int, seconds: float, read_too: int = 0) -> tuple[float, int, int]:
-    """Toggles a second of a raw TCPROS client, steps made and steps wanted. It also reads the states of `read_too` objects after each."""
-    types = Types(more=definitions("2.0"))
-    streams = [peer(master, f"/ambf/env/b{k}/State", KIND, types).makefile("rb") for k in range(read_too)]
+def toggles_by_tcpros(
+    master: str, skips: int, seconds: float, read_too: int = 0, generation: str = "2.0"
+) -> tuple[float, int, int]:
+    """Return toggles a second of a raw TCPROS client, steps made and steps wanted.
+
+    The client also reads the states of `read_too` objects after each toggle.
+    """
+    types = Types(more=definitions(generation))
+    kind = "ambf_msgs/ObjectState" if generation == "master" else KIND
+    streams = [peer(master, f"/ambf/env/b{k}/State", kind, types).makefile("rb") for k in range(read_too)]
     for stream in streams:
         stream.read(struct.unpack("<I", stream.read(4))[0])  # its header
     state = peer(master, "/ambf/env/World/State", "ambf_msgs/WorldState", types)
@@ -218,7 +224,9 @@ def toggles_by_tcpros(master: str, skips: int, seconds: float, read_too: int = 0
             {"callerid": "/bench_world", "type": "ambf_msgs/WorldCmd", "md5sum": md5, "message_definition": text}
         )
     )
-    offset = 4 + 8 + 4 + 8 + 8 + 1  # seq, stamp, empty frame, two rates, devices
+    # Sequence number, stamp, empty frame, rate of the loop, number of devices; 2.0 has
+    # a rate of the graphics before these.
+    offset = 4 + 8 + 4 + 8 * (1 + (generation == "2.0")) + 1
 
     def command(clock: bool) -> None:
         out.sendall(wire.frame(struct.pack("<BBB", 1, clock, skips)))
@@ -227,12 +235,16 @@ def toggles_by_tcpros(master: str, skips: int, seconds: float, read_too: int = 0
         return int(struct.unpack_from("<I", read(), offset)[0])
 
     seen = [0] * read_too
-    step_of = 4 + 8 + 4 + 4 + len("b0")  # seq, stamp, empty frame, name
+
+    def step_of(state: bytes) -> int:
+        # Sequence number, stamp and frame precede the step.
+        (frame,) = struct.unpack_from("<I", state, 12)
+        return int(struct.unpack_from("<I", state, 16 + frame)[0])
 
     def read_objects(until: int) -> None:
         for k, stream in enumerate(streams):
             while seen[k] < until:
-                (seen[k],) = struct.unpack_from("<I", stream.read(struct.unpack("<I", stream.read(4))[0]), step_of)
+                seen[k] = step_of(stream.read(struct.unpack("<I", stream.read(4))[0]))
 
     command(False)
     time.sleep(0.3)
@@ -297,24 +309,31 @@ def echo() -> float:
     return count / 2.0
 
 
+def rates(master: str, folder: Path) -> None:
+    """Print the rates of 20 and of 100 objects."""
+    for count, rate, commands in ((20, 1000, 120.0), (100, 120, 4.0)):
+        step = "1" if rate == 1000 else "8"
+        with Simulator(folder, count, "--update-interval", step, "--ambf-max-freq", str(rate)) as simulator:
+            simulator.helper(COMMANDER, PORT, commands)
+            before, begin = cpu_of(simulator.process.pid), time.perf_counter()
+            got, missing, size = asyncio.run(sink(master, count, SECONDS))
+            cpu = 100.0 * (cpu_of(simulator.process.pid) - before) / (time.perf_counter() - begin)
+            bag = recorded(master, count, int(SECONDS) + 2, folder)
+            print(
+                f"   {count:3} objects at {rate:4} Hz: {got:6.1f} states/s of each, {missing} missing, "
+                f"{size / 1e6:.1f} MB/s, {cpu:.0f} % of a core; rosbag record: {bag}"
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench ambf")
-    parser.parse_args()
+    parser.add_argument("--lockstep", action="store_true", help="measure lockstep with ten objects alone")
+    args = parser.parse_args()
     master = f"http://127.0.0.1:{PORT + 5}/"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for count, rate, commands in ((20, 1000, 120.0), (100, 120, 4.0)):
-            step = "1" if rate == 1000 else "8"
-            with Simulator(folder, count, "--update-interval", step, "--ambf-max-freq", str(rate)) as simulator:
-                simulator.helper(COMMANDER, PORT, commands)
-                before, begin = cpu_of(simulator.process.pid), time.perf_counter()
-                got, missing, size = asyncio.run(sink(master, count, SECONDS))
-                cpu = 100.0 * (cpu_of(simulator.process.pid) - before) / (time.perf_counter() - begin)
-                bag = recorded(master, count, int(SECONDS) + 2, folder)
-                print(
-                    f"   {count:3} objects at {rate:4} Hz: {got:6.1f} states/s of each, {missing} missing, "
-                    f"{size / 1e6:.1f} MB/s, {cpu:.0f} % of a core; rosbag record: {bag}"
-                )
+        if not args.lockstep:
+            rates(master, folder)
         base = echo()
         print(f"   a bare echo over loopback: {base:.0f} round trips/s")
         with Simulator(folder, 3, "--update-interval", "1") as simulator:
@@ -329,16 +348,18 @@ def main() -> None:
                         f"{made} steps made of {wanted}"
                     )
             assert simulator.process.poll() is None
-        with Simulator(folder, 10, "--update-interval", "1") as simulator:
-            for helped in (False, True):
-                if helped:
-                    simulator.helper(COMMANDER, PORT, 120.0)
-                toggles, made, wanted = toggles_by_tcpros(master, 1, 3.0, read_too=10)
-                print(
-                    f"   lockstep by TCPROS, ten objects read{', and commanded by another program' if helped else ''}: "
-                    f"{toggles:.0f} toggles/s ({toggles / base:.2f} of the echo), {made} steps made of {wanted}"
-                )
-            assert simulator.process.poll() is None
+        for generation in GENERATIONS:
+            with Simulator(folder, 10, "--update-interval", "1", generation=generation) as simulator:
+                for helped in (False, True) if generation == "2.0" else (False,):
+                    if helped:
+                        simulator.helper(COMMANDER, PORT, 120.0)
+                    toggles, made, wanted = toggles_by_tcpros(master, 1, 3.0, read_too=10, generation=generation)
+                    print(
+                        f"   lockstep by TCPROS, AMBF {generation}, ten objects read"
+                        f"{', and commanded by another program' if helped else ''}: {toggles:.0f} toggles/s "
+                        f"({toggles / base:.2f} of the echo), {made} steps made of {wanted}"
+                    )
+                assert simulator.process.poll() is None
 
 
 if __name__ == "__main__":
