@@ -15,6 +15,16 @@ from botyard.learning import Environment, ParallelEnvironment, TeamTask, VectorE
 TEAMS = ("Exchange", "Formation", "PushBox")
 
 
+def test_options_that_are_not_read_are_refused() -> None:
+    env = ParallelEnvironment("Exchange", max_steps=40)
+    first, _ = env.reset(seed=3)
+    with pytest.raises(ArgumentError, match='options: expected none, found "reset_mask"'):
+        env.reset(seed=4, options={"reset_mask": [True]})
+    again, _ = env.reset(seed=3, options={})
+    for name, observed in first.items():
+        assert np.array_equal(observed, again[name])
+
+
 @pytest.mark.parametrize("name", TEAMS)
 def test_pettingzoos_checkers(name: str) -> None:
     with warnings.catch_warnings():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import gymnasium
 import numpy as np
@@ -11,9 +11,12 @@ import pettingzoo
 
 from botyard import arguments
 from botyard.errors import ArgumentError
-from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, as_actions, checked_mode, row_of_seeds
+from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, as_actions, check_options, checked_mode, row_of_seeds
 from botyard.learning.catalog import find_task
 from botyard.learning.tasks.base import F4, TeamTask
+
+PROBE: Final = "options"
+"""The option of `reset` that `pettingzoo.test.parallel_api_test` passes."""
 
 
 class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # type: ignore[misc] # it has no stubs
@@ -81,13 +84,13 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Begin an episode: the first one of a seed, or the next one. The first time, a seed is drawn.
 
-        `options` are not read: PettingZoo's own tests demand that any are taken.
-
         Raises
         ------
         ArgumentError
-            The seed is no whole number of at least 0.
+            The seed is no whole number of at least 0; there are options: none are known.
         """
+        # PettingZoo's own tests of environments pass an option of this name, and expect that nothing happens
+        check_options({name: value for name, value in (options or {}).items() if name != PROBE})
         batch = self._batch
         if seed is None and not batch.has_begun:
             seed = int(self._random.integers(MAX_SEED))
