@@ -245,6 +245,10 @@ def test_frames_of_poses_are_told_where_they_are_printed(sim: botyard.Simulation
     [
         (lambda s, r: r.pose, "truth is its pose in the map's frame, odom its pose by odometry"),
         (lambda s, r: r.x, "truth is its pose"),
+        (lambda s, r: r.stop(), "call command.stop(…)"),
+        (lambda s, r: r.drive(0.3), "call command(v=…, w=…)"),
+        (lambda s, r: r.motors, "command.enable(on) changes it"),
+        (lambda s, r: r.estop, "press_estop(pressed) presses or releases the button"),
         (lambda s, r: r.scan, "laser.read()"),
         (lambda s, r: s.robot, 'robots["name"]'),
         (lambda s, r: s.fleet.pose, "poses has the true poses"),

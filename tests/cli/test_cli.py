@@ -513,6 +513,13 @@ def test_a_misspelt_command_gets_a_suggestion(line: str, meant: str, capsys: pyt
     assert code == 255 and "did you mean" not in err
 
 
+@pytest.mark.parametrize("name", ["bench", "study", "traffic"])
+def test_a_command_without_the_word_that_it_needs_shows_its_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(name, capsys=capsys)
+    assert (code, out) == (255, "")
+    assert err.startswith(f"Usage: botyard {name} ") and "\nCommands:\n" in err and "\\n" not in err
+
+
 def test_a_word_of_a_command_that_takes_files_too_may_be_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = call("maps", "genrate", "warehouse", "x.map", capsys=capsys)
     assert code == 253 and 'did you mean the command "botyard maps generate"?' in err

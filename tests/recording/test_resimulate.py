@@ -18,6 +18,8 @@ from botyard.engine import commands as cmd
 from botyard.errors import RecordingError
 from botyard.formats.budget import Budget
 from botyard.geometry import Pose
+from botyard.model.library import load_robot
+from botyard.model.robot import OdometryDrift
 from botyard.model.world import Program
 from botyard.recording import checks, frames, own
 from botyard.recording.codec import encode_entry
@@ -27,6 +29,7 @@ from botyard.recording.proof import resimulate
 from botyard.sim.journal import AddRobots, Claim, Entry, RemoveBox, Submit, WriteDevice
 from botyard.sim.simulation import Simulation
 from tests.cli.test_cli import call
+from tests.recording.proving import prove
 from tests.test_state import deeds, do, world
 
 
@@ -71,6 +74,30 @@ def test_programs_are_not_run_and_their_commands_are(tmp_path: Path) -> None:
     proof = resimulate(tmp_path / "run.mcap")
     assert (proof.divergence, proof.steps) == (None, 40)
     assert proof.changes >= 1 and proof.digests >= 4
+
+
+def test_exact_ramps_and_errors_by_distance_come_out_again(tmp_path: Path) -> None:
+    """Models that the library does not have, and draws of the seed."""
+    base = load_robot("p3dx")
+    laser = replace(base.lasers[0], range_deviation=0.01, range_share=0.002)
+    spec = replace(base, ramps="exact", odometry_drift=OdometryDrift(2e-3, 1e-3, 1e-3, 5e-4), lasers=(laser,))
+    sim = Simulation.load("office", seed=7, step=0.05)
+    first, second = sim.add_robot(spec, "first"), sim.add_robot("p3dx", "second")
+
+    def act(sim: Simulation) -> None:
+        first.command(v=0.4, w=0.3)
+        second.command(v=0.3)
+        sim.step(60)
+        first.command(v=-0.2, w=-0.5)
+        first.laser.read()
+        sim.step(60)
+        first.command(v=0.0)
+        sim.step(40)
+
+    recorded(tmp_path / "run.mcap", act, sim)
+    prove(tmp_path / "run.mcap", 160)
+    drifted = [abs(o - t) for o, t in zip(first.odom_in_world[:2], first.truth[:2], strict=True)]
+    assert max(drifted) > 1e-3, "or there was nothing to repeat"
 
 
 # -- what was changed behind the journal's back

@@ -36,6 +36,11 @@ export function fixed(value: number, decimals: number): string {
   return Number(text) === 0 ? (0).toFixed(decimals) : text;
 }
 
+/** Shares as percentages, each with two decimals. */
+export function percents(shares: readonly number[]): string {
+  return `${shares.map((share) => fixed(100 * share, 2)).join(", ")} %`;
+}
+
 /** Radians in degrees, as people read headings. */
 export function degrees(rad: number): string {
   return `${fixed((rad * 180) / Math.PI, 1)}°`;

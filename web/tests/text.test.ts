@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { bundle, bundleName } from "../src/net/bundle";
 import { tokenIn } from "../src/stores/kept";
-import { clock, count, degrees, escaped, fixed, MAX_NAME, shown } from "../src/text";
+import { clock, count, degrees, escaped, fixed, MAX_NAME, percents, shown } from "../src/text";
 
 describe("foreign text", () => {
   it.each([
@@ -81,6 +81,7 @@ describe("files that belong together", () => {
 describe("numbers", () => {
   it("that round to zero have no sign", () => {
     expect([fixed(-0.004, 2), fixed(-0, 3), fixed(-0.006, 2), fixed(1.25, 1)]).toEqual(["0.00", "0.000", "-0.01", "1.3"]);
+    expect(percents([-0.00001, 0.0126, -0.5])).toBe("0.00, 1.26, -50.00 %");
     expect([degrees(-1e-4), degrees(-0), degrees(-Math.PI / 2), degrees(-0.0009)]).toEqual(["0.0°", "0.0°", "-90.0°", "-0.1°"]);
   });
 

@@ -81,6 +81,9 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     show_all_characters()
     try:
         status = program.main(_with_subcommand(typed), prog_name="botyard", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:  # its message is the help
+        click.echo(error.format_message(), err=True)
+        interrupts.leave(int(ExitCode.COMMAND_LINE))
     except click.UsageError as error:
         _fail(_no_command(typed) or _of_usage(error, typed), ExitCode.COMMAND_LINE)
     except (interrupts.Interrupted, KeyboardInterrupt, click.Abort):

@@ -68,6 +68,10 @@ class BaseRobot(Member):
         "odometry": "odom is its pose by odometry",
         **dict.fromkeys(("speed", "v", "w"), "velocity has vx, vy and w"),
         **dict.fromkeys(("scan", "ranges", "lidar"), "laser.read() is the scan of its first laser"),
+        **{name: f"call command.{name}(…)" for name in ("stop", "move", "turn_to", "turn_by", "enable", "set_pose")},
+        **dict.fromkeys(("drive", "set_velocity", "set_speed"), "call command(v=…, w=…)"),
+        "motors": "motors_on says whether they are enabled, command.enable(on) changes it",
+        "estop": "press_estop(pressed) presses or releases the button, motors_inhibited says whether it is pressed",
     }
     command: Commands
     """Commands to it."""
