@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.calibration.log import Log, ScanSeries, Series
+from botyard.calibration.odometry import ALPHAS
 from botyard.model.beams import ReflectorRule
 from botyard.model.devices import make_spec
 from botyard.model.library import load_robot
 from botyard.model.obstacles import Returns
-from botyard.model.robot import Axes, CommandSpec, RobotSpec
+from botyard.model.robot import Axes, CommandSpec, OdometryDrift, RobotSpec
 from botyard.model.scene import Scene, SpecialWalls
 from botyard.sim.simulation import Simulation
 
@@ -134,10 +135,12 @@ def _spec(base: RobotSpec, one: dict[str, float]) -> RobotSpec:
         accel=Axes(one["accel x"], 0.0, one["accel a"]),
         decel=Axes(one["decel x"], 0.0, one["decel a"]),
     )
-    errors = make_spec("normal_errors", range_bias=one["range_bias"], range_share=one["range_share"])
+    laser = replace(laser, range_share=one["range_share"])
+    errors = make_spec("normal_errors", range_bias=one["range_bias"])
+    drift = OdometryDrift(*(one.get(name, 0.0) for name in ALPHAS))
     return replace(
-        base, odometry_error=error[0], odometry_error_low=error[1], wheel_ratio=one["E_d"], limits=limits, lasers=(laser,),
-        devices=(errors,), commands=CommandSpec(latency=one["latency"]),
+        base, odometry_error=error[0], odometry_error_low=error[1], odometry_drift=drift, wheel_ratio=one["E_d"], limits=limits,
+        lasers=(laser,), devices=(errors,), commands=CommandSpec(latency=one["latency"]),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -15,20 +15,24 @@ from botyard.calibration.fitting import Value
 from botyard.calibration.log import Log, Series
 from botyard.calibration.matching import MAX_UNEXPLAINED, Matcher, matched_truth
 from botyard.calibration.motion import MotionFit, fit_motion, motion_error
-from botyard.calibration.odometry import SPARSE_S, OdometryFit, fit_odometry
+from botyard.calibration.odometry import ALPHAS, SPARSE_S, OdometryFit, fit_odometry
 from botyard.calibration.planar import F8
 from botyard.calibration.ranges import PlacedScans, RangeFit, fit_ranges, placed_scans
 from botyard.calibration.reflectors import ReflectorFit, fit_reflectors
 from botyard.calibration.robotfile import calibrated
 from botyard.calibration.ways import end_errors, paths
-from botyard.errors import CalibrationError
+from botyard.errors import ArgumentError, CalibrationError
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
+from botyard.names import shown
 
 HELD_OUT: Final = 0.3
 """Share of a single log that is held out; of several logs the last one is."""
 DEFAULT_STEP_S: Final = 0.1
+OdometryLaw = Literal["distance", "step"]
+ODOMETRY_LAWS: Final[tuple[OdometryLaw, ...]] = ("distance", "step")
+"""Laws of the random errors of odometry that can be fitted, the default first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,7 @@ def calibrate(
     start: Pose | None = None,
     step: float = DEFAULT_STEP_S,
     hold_out: bool = True,
+    odometry_law: OdometryLaw = "distance",
 ) -> Calibration:
     """Fit a robot's model to logs.
 
@@ -151,15 +156,25 @@ def calibrate(
     start : Pose, optional
         With `from_scans`: where the robot was at the begin of each log, roughly; without it that of the map.
     step : float
-        Step of the simulations in which the values will be used, s: random errors of odometry are drawn in each.
+        Step of the simulations in which the values will be used, s.
     hold_out : bool
         Whether a part of the logs is held out and predicted from the rest, too, which takes as long again.
+    odometry_law : str
+        Random errors of odometry: ``distance`` fits variances for each metre and radian, which hold for any step; ``step``
+        fits the original's law, a factor that is drawn in each step, for simulations with this `step`.
 
     Raises
     ------
     CalibrationError
         The logs do not hold what is needed, or one is given twice; the map does not fit the scans from which the truth is to come.
+    ArgumentError
+        `odometry_law` is none of these.
     """
+    if odometry_law not in ODOMETRY_LAWS:
+        raise ArgumentError(
+            f'odometry_law: expected {" or ".join(ODOMETRY_LAWS)}, found "{shown(str(odometry_law), 60)}"'
+        )
+    drawn_in = step if odometry_law == "step" else None
     logs = [log.checked() for log in logs]
     _check_different(logs)
     notes = [f"{log.source}: {problem}" for log in logs for problem in log.problems]
@@ -171,14 +186,14 @@ def calibrate(
         for log, truth, matcher in zip(logs, truths or [None] * len(logs), matchers, strict=True)
     ]
     logs = [one.log for one in prepared]
-    odometry = _odometry(prepared, spec, step, notes)
+    odometry = _odometry(prepared, spec, drawn_in, notes)
     motion = fit_motion(logs, spec.limits, step, spec.commands.latency)
     if motion is None:
         notes.append("latency and accelerations: the logs hold no commands with velocities after them")
     placed = _placed(prepared, odometry, matchers, scene, notes)
     ranges = _ranges(placed, notes)
     reflectors = _reflectors(placed, ranges, scene, spec, notes)
-    held_out = _held_out(prepared, odometry, spec, step) if hold_out else ()
+    held_out = _held_out(prepared, odometry, spec, step, drawn_in) if hold_out else ()
     for matcher in matchers:
         if matcher is not None:
             matcher.close()
@@ -251,12 +266,14 @@ def _prepare(
         return _Prepared(log, truth, 0.0)
 
 
-def _odometry(prepared: Sequence[_Prepared], spec: RobotSpec, step: float, notes: list[str]) -> OdometryFit | None:
+def _odometry(
+    prepared: Sequence[_Prepared], spec: RobotSpec, drawn_in: float | None, notes: list[str]
+) -> OdometryFit | None:
     some = [one for one in prepared if len(one.truth) > 1]
     if not some:
         notes.append("odometry: there are no true poses")
         return None
-    found = fit_odometry([o.log for o in some], [o.truth for o in some], [o.offset for o in some], spec, step)
+    found = fit_odometry([o.log for o in some], [o.truth for o in some], [o.offset for o in some], spec, drawn_in)
     if found.outliers:
         notes.append(f"odometry: {found.outliers} true poses were left out as outliers")
     return found
@@ -325,7 +342,7 @@ def _untold(found: Calibration) -> list[str]:
         "left scale": "without way forward the scales cannot be told",
         "turning spread": "without turns the random part of turning cannot be told",
         "forward spread": "the errors of the true poses hide the random part forward",
-    }
+    } | dict.fromkeys(ALPHAS, "the other variances explain the errors, or those of the true poses hide it")
     if found.reflectors is not None:
         reasons |= found.reflectors.reasons
     names = [value.name for value in found.values if not value.is_told]
@@ -346,13 +363,13 @@ def _split(prepared: Sequence[_Prepared]) -> tuple[list[_Prepared], list[_Prepar
 
 
 def _held_out(
-    prepared: Sequence[_Prepared], odometry: OdometryFit | None, spec: RobotSpec, step: float
+    prepared: Sequence[_Prepared], odometry: OdometryFit | None, spec: RobotSpec, step: float, drawn_in: float | None
 ) -> tuple[HeldOut, ...]:
     rest, held = _split(prepared)
     found: list[HeldOut] = []
     if all(len(one.truth) > 1 for one in prepared):
         try:
-            fit = fit_odometry([o.log for o in rest], [o.truth for o in rest], [o.offset for o in rest], spec, step)
+            fit = fit_odometry([o.log for o in rest], [o.truth for o in rest], [o.offset for o in rest], spec, drawn_in)
             markers, last = fit.fit.values[3:6], held[-1]
             offset = _clocks(last, odometry, len(prepared))  # a clock is nothing that a robot's model predicts
             before = end_errors(last.log, last.truth, offset, np.eye(2), markers)
@@ -373,4 +390,4 @@ def _held_out(
     return tuple(one for one in found if math.isfinite(one.before) and math.isfinite(one.after))
 
 
-__all__ = ["DEFAULT_STEP_S", "Calibration", "HeldOut", "calibrate"]
+__all__ = ["DEFAULT_STEP_S", "ODOMETRY_LAWS", "Calibration", "HeldOut", "OdometryLaw", "calibrate"]

@@ -19,11 +19,17 @@ MAX_NEWTON_STEPS: Final = 30
 
 
 class Covariance:
-    """Covariance of the ways' deviations, as a sum of four known matrices with unknown factors: lower bands of each."""
+    """Covariance of the ways' deviations, as a sum of known matrices with unknown factors: lower bands of each, see `bands_of`."""
 
-    def __init__(self, logs: Sequence[tuple[Pieces, F8, F8, F8]], step: float) -> None:
-        """Of each log pieces with corrected twists, true headings at the knots, and true ways; `step` of the simulation, s."""
+    def __init__(self, logs: Sequence[tuple[Pieces, F8, F8, F8]], step: float | None) -> None:
+        """Of each log pieces with corrected twists, true headings at the knots, and true ways; `step` as of `bands_of`."""
         self.bands = np.concatenate([bands_of(*one, step) for one in logs], axis=2)
+
+    def only(self, parts: Sequence[int]) -> Covariance:
+        """The sum of these matrices alone."""
+        found = Covariance.__new__(Covariance)
+        found.bands = self.bands[list(parts)]
+        return found
 
     def lower(self, variances: F8) -> F8:
         """Bands of the Cholesky factor."""
@@ -35,15 +41,15 @@ class Covariance:
         return found
 
     def fit(self, deviations: F8, usual: F8, first: F8) -> tuple[F8, F8]:
-        """The four variances by maximum likelihood, and the covariance of their logarithms.
+        """The n variances by maximum likelihood, and the covariance of their logarithms.
 
         Parameters
         ----------
         deviations : (3 k,) array
             Of all ways.
-        usual : (4,) array
+        usual : (n,) array
             Variances that are known, roughly, beforehand (`PRIOR_FOLDS`).
-        first : (4,) array
+        first : (n,) array
             Where the search begins.
         """
         guess = np.log(usual)
@@ -103,34 +109,44 @@ def whitened(lower: F8, deviations: F8) -> F8:
     return found
 
 
-def bands_of(pieces: Pieces, twists: F8, heading: F8, true_ways: F8, step: float) -> F8:
-    """Lower bands, (4, 6, 3 k): of ε forward, ε turning, places and headings."""
+def bands_of(pieces: Pieces, twists: F8, heading: F8, true_ways: F8, step: float | None) -> F8:
+    """Lower bands, (n, 6, 3 k), of the random parts of odometry, places and headings.
+
+    With a `step`, s, the random parts are ε forward and ε turning, drawn for each step (n = 4). Without one they are α1 … α4,
+    variances for each metre and radian (n = 6), see `botyard.model.robot.OdometryDrift`.
+    """
     starts, middles, ends = chain(pieces, twists)
     k = len(ends)
     rest = ends[pieces.way, :2] - starts[:, :2]
-    # ε holds for a step: of a piece of another duration as much as keeps the variance for each second
-    weight = step / np.maximum(pieces.duration, NO_MOTION)
-    forward = np.stack([np.cos(middles), np.sin(middles), np.zeros(len(middles))], axis=1) * twists[:, :1]
-    turning = np.stack([-rest[:, 1], rest[:, 0], np.ones(len(middles))], axis=1) * twists[:, 2:]
-    blocks = np.zeros((4, k, 3, 3))
-    for n, one in enumerate((forward, turning)):
+    forward = np.stack([np.cos(middles), np.sin(middles), np.zeros(len(middles))], axis=1)
+    turning = np.stack([-rest[:, 1], rest[:, 0], np.ones(len(middles))], axis=1)
+    far, turn_by = np.abs(twists[:, 0]), np.abs(twists[:, 2])
+    if step is None:
+        parts = [(turning, turn_by), (turning, far), (forward, far), (forward, turn_by)]
+    else:
+        # ε holds for a step: of a piece of another duration as much as keeps the variance for each second
+        weight = step / np.maximum(pieces.duration, NO_MOTION)
+        parts = [(forward, weight * far * far), (turning, weight * turn_by * turn_by)]
+    count = len(parts) + 2
+    blocks = np.zeros((count, k, 3, 3))
+    for n, (one, weight) in enumerate(parts):
         outer = one[:, :, None] * one[:, None, :] * weight[:, None, None]
         blocks[n] = np.add.reduceat(outer, pieces.first)
-    below = np.zeros((4, k, 3, 3))  # of each way with the one before
+    below = np.zeros((count, k, 3, 3))  # of each way with the one before
     c, s = np.cos(heading[:-1]), np.sin(heading[:-1])
     turn = np.zeros((k, 3, 3))
     turn[:, 0, 0] = turn[:, 1, 1] = c
     turn[:, 0, 1], turn[:, 1, 0] = s, -s
-    blocks[2] = 2.0 * np.eye(3) * np.array([1.0, 1.0, 0.0])
+    blocks[-2] = 2.0 * np.eye(3) * np.array([1.0, 1.0, 0.0])
     # the end of one way is the begin of the next, in whose frame it is −I: in the frame of the one before it is turned
     before = turn[1:] @ np.swapaxes(turn[:-1], 1, 2)
-    below[2, 1:] = -before
+    below[-2, 1:] = -before
     # an error of the heading at the begin turns the whole way, (x, y) → (y, −x); at the end it is only the heading's
     begin = np.stack([true_ways[:, 1], -true_ways[:, 0], -np.ones(k)], axis=1)
     end = np.array([0.0, 0.0, 1.0])
-    blocks[3] = begin[:, :, None] * begin[:, None, :] + np.outer(end, end)
-    below[3, 1:] = begin[1:, :, None] * end[None, None, :]
-    bands = np.zeros((4, 6, 3 * k))
+    blocks[-1] = begin[:, :, None] * begin[:, None, :] + np.outer(end, end)
+    below[-1, 1:] = begin[1:, :, None] * end[None, None, :]
+    bands = np.zeros((count, 6, 3 * k))
     for row in range(3):
         for column in range(3):
             if row >= column:

@@ -7,14 +7,15 @@ estimated by maximum likelihood; with it the former are a generalised least-squa
 
 The systematic part is UMBmark's (J. Borenstein and L. Feng, "Measurement and correction of systematic odometry errors in mobile robots",
 IEEE Trans. Robotics and Automation 12 (6), 1996): unequal wheels E_d = D_R / D_L, and the separation E_b = b_actual / b_nominal. The
-random part is that of botyard's odometry (`botyard.engine.kernels.odometry`): in each step each axis errs by a factor 1 + ε, ε uniform.
+random part is one of the two laws of botyard's odometry (`botyard.engine.kernels.odometry`): variances α1 … α4 for each metre and radian,
+or the original's, in which each axis errs in each step by a factor 1 + ε, ε uniform.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -25,7 +26,7 @@ from botyard.calibration.log import Log, Series
 from botyard.calibration.planar import F8, between, compose, inverse, wrap
 from botyard.calibration.ways import Pieces, Ways, chain, corrected, cut, matrix_of, ways_of
 from botyard.errors import CalibrationError
-from botyard.model.robot import Drive, RobotSpec
+from botyard.model.robot import Axes, Drive, RobotSpec
 
 MIN_WAYS: Final = 3
 """Fewest ways of all logs together."""
@@ -36,11 +37,17 @@ SPARSE_S: Final = 5.0
 """True poses that are on average farther apart in time are single ones (returns to known places): their clock is taken for exact."""
 MAX_VARIANCE_SPREAD: Final = 0.35
 """A random part is told if the standard deviation of its logarithm is below this."""
-USUAL_VARIANCES: Final = np.array([1e-4, 1e-4, 4e-6, 4e-6])
-"""Variances that are usual: of ε forward and turning (1 %), of measured places (2 mm) and headings (2 mrad)."""
+USUAL_BY_STEP: Final = (1e-4, 1e-4)
+"""Variances that are usual: of ε forward and turning (1 %)."""
+USUAL_BY_DISTANCE: Final = (1e-4, 1e-5, 1e-5, 1e-6)
+"""Variances that are usual, rad² per rad, rad² per m, m² per m, m² per rad."""
+USUAL_MEASURED: Final = (4e-6, 4e-6)
+"""Variances that are usual of measured places (2 mm) and headings (2 mrad)."""
 OTHER_UNITS: Final = 30.0
 LEAST_WAY_M: Final = 0.1
 """Where ways by odometry or by the true poses are longer than this, and so many times the other ones, units are wrong."""
+ALPHAS: Final = ("alpha1", "alpha2", "alpha3", "alpha4")
+"""Names of the variances by distance and angle, in the order of `OdometryDrift`."""
 ROUNDS: Final = 3
 """Times that systematic part and covariance are estimated in turn."""
 
@@ -57,8 +64,6 @@ class OdometryFit:
         For reports: systematic and random part, and the robot's parameters.
     corrected : (2, 2) array
         Matrix from (forward, turned) of odometry to corrected ones.
-    deviation : (4,) array
-        Standard deviations: of ε forward and turning, of the measured place (m) and heading (rad).
     rms : (2,) array
         Root mean square deviation of the ways with the fitted values, m and rad.
     ways : int
@@ -70,7 +75,6 @@ class OdometryFit:
     fit: Fit
     values: tuple[Value, ...]
     corrected: F8
-    deviation: F8
     rms: F8
     ways: int
     outliers: int
@@ -159,7 +163,7 @@ class _Problem:
 
 
 def fit_odometry(
-    logs: Sequence[Log], truths: Sequence[Series], offsets: Sequence[float], spec: RobotSpec, step: float
+    logs: Sequence[Log], truths: Sequence[Series], offsets: Sequence[float], spec: RobotSpec, step: float | None
 ) -> OdometryFit:
     """Fit the odometry of all logs together.
 
@@ -173,8 +177,8 @@ def fit_odometry(
         What to add to their times, s, roughly; what is missing is fitted, unless the clock is exact or the poses are single ones.
     spec : RobotSpec
         The robot, for its nominal separation.
-    step : float
-        Step of the simulation in which the random part will be used, s.
+    step : float or None
+        None: the random part is by distance and angle. Else it is the original's, for simulations with this step, s.
 
     Raises
     ------
@@ -198,14 +202,13 @@ def fit_odometry(
     nominal = 2.0 * spec.pioneer.half_track
     problem = _Problem(ways, offsets, clocks, nominal)
     values = np.array([one.start for one in problem.parameters])
-    variances = USUAL_VARIANCES
-    outliers = 0
+    usual = np.array((*(USUAL_BY_DISTANCE if step is None else USUAL_BY_STEP), *USUAL_MEASURED))
+    variances, outliers = usual, 0
     for _ in range(MAX_OUTLIER_ROUNDS):
         dropped = problem.drop_outliers(values)
         outliers += dropped
         if not dropped:
             break
-    fit, logs_covariance = None, np.zeros((4, 4))
     for _ in range(ROUNDS):
         covariance = Covariance(problem.parts(values), step)
         lower = covariance.lower(variances)
@@ -214,8 +217,13 @@ def fit_odometry(
             loss="huber", start=values,
         )  # fmt: skip
         values = fit.values.copy()
-        variances, logs_covariance = covariance.fit(problem.deviations(values), USUAL_VARIANCES, variances)
-    lower = covariance.lower(variances)
+        variances, logs_covariance = covariance.fit(problem.deviations(values), usual, variances)
+    parts = list(range(len(usual)))
+    if step is None:
+        parts, variances, logs_covariance = _told_variances(
+            covariance, problem.deviations(values), usual, variances, logs_covariance
+        )
+    lower = covariance.only(parts).lower(variances)
     fit = least_squares(
         problem.parameters, lambda v: whitened(lower, problem.deviations(v)), is_scaled=True, loss="huber", start=values
     )  # fmt: skip
@@ -223,9 +231,40 @@ def fit_odometry(
     rms = np.array(
         [math.sqrt(float((rows[:, :2] ** 2).sum(axis=1).mean())), math.sqrt(float((rows[:, 2] ** 2).mean()))]
     )
-    deviation = np.sqrt(variances)
-    found = _values(fit, deviation, logs_covariance, spec, nominal)
-    return OdometryFit(fit, found, problem.matrix(fit.values), deviation, rms, len(rows), outliers)
+    told = dict[int, tuple[float, float]]()
+    for k, part in enumerate(parts[:-2]):
+        if (spread := _spread(logs_covariance, k)) <= MAX_VARIANCE_SPREAD:
+            told[part] = float(variances[k]), spread
+    random = _by_distance(fit, told, spec) if step is None else _by_step(fit, told, spec)
+    found = (*_values(fit, spec, nominal), *random)
+    return OdometryFit(fit, found, problem.matrix(fit.values), rms, len(rows), outliers)
+
+
+def _spread(logs_covariance: F8, k: int) -> float:
+    """Standard deviation of the logarithm of the k-th standard deviation; infinite: the logs do not tell it."""
+    variance = float(logs_covariance[k, k])
+    return 0.5 * math.sqrt(variance) if variance > 0.0 else math.inf
+
+
+def _told_variances(
+    covariance: Covariance, deviations: F8, usual: F8, variances: F8, logs_covariance: F8
+) -> tuple[list[int], F8, F8]:
+    """Leave out the random part that the logs tell least, as long as there is one that they do not tell.
+
+    Two that always come together, as of a robot that never turns on the spot, are not told; the one that is left takes
+    both. Returns which variances are left (the last two are those of measured poses), these, and the covariance of
+    their logarithms.
+    """
+    parts = list(range(len(usual)))
+    while len(parts) > 2:
+        spreads = [_spread(logs_covariance, k) for k in range(len(parts) - 2)]
+        worst = max(range(len(spreads)), key=spreads.__getitem__)
+        if spreads[worst] <= MAX_VARIANCE_SPREAD:
+            break
+        del parts[worst]
+        variances = np.delete(variances, worst)
+        variances, logs_covariance = covariance.only(parts).fit(deviations, usual[parts], variances)
+    return parts, variances, logs_covariance
 
 
 def _check_scale(log: Log, ways: Ways, offset: float) -> None:
@@ -246,13 +285,15 @@ def _check_scale(log: Log, ways: Ways, offset: float) -> None:
         )
 
 
-def _values(fit: Fit, deviation: F8, spread: F8, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
-    """What is reported: by wheels, as UMBmark says it, and as parameters of the robot."""
-    error, low = (
-        spec.odometry_error,
-        spec.odometry_error_low
-        or replace(spec.odometry_error, x=-spec.odometry_error.x, y=-spec.odometry_error.y, a=-spec.odometry_error.a),
-    )
+def _bounds(spec: RobotSpec) -> tuple[Axes, Axes]:
+    """Greatest and least proportional errors."""
+    high = spec.odometry_error
+    return high, spec.odometry_error_low or Axes(-high.x, -high.y, -high.a)
+
+
+def _values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
+    """The systematic part: by wheels, as UMBmark says it, and as parameters of the robot."""
+    error, low = _bounds(spec)
     wheels, turning, middle = ("scale", "skew"), ("separation",), "mean proportional error of odometry"
     found = [
         fit.derived(
@@ -282,19 +323,50 @@ def _values(fit: Fit, deviation: F8, spread: F8, spec: RobotSpec, nominal: float
             lambda p: p["separation"] / p["scale"] - 1.0, turning, 0.5 * (error.a + low.a),
         ),
     ]  # fmt: skip
-    factors = (1.0 / fit["scale"], fit["separation"] / fit["scale"])
-    for k, (name, about, before) in enumerate((
-        ("forward spread", "random part of the forward error: half of odometry.error[0] − odometry.error_low[0]", 0.5 * (error.x - low.x)),
-        ("turning spread", "random part of the turning error: half of odometry.error[2] − odometry.error_low[2]", 0.5 * (error.a - low.a)),
-    )):  # fmt: skip
-        sd = 0.5 * math.sqrt(max(0.0, float(spread[k, k])))  # of the logarithm of a standard deviation
-        half_width = math.sqrt(3.0) * float(deviation[k]) * factors[k]
-        if sd <= 0.0 or sd > MAX_VARIANCE_SPREAD:
-            found.append(untold(name, "", about, before))
-        else:
-            factor = math.exp(1.96 * sd)
-            found.append(Value(name, "", about, half_width, half_width / factor, half_width * factor, before))
     return tuple(found)
 
 
-__all__ = ["SPARSE_S", "OdometryFit", "fit_odometry"]
+def _by_step(fit: Fit, told: Mapping[int, tuple[float, float]], spec: RobotSpec) -> list[Value]:
+    """The random part of the original's law: half-widths of uniform errors, √3 times the standard deviation."""
+    error, low = _bounds(spec)
+    rows = (
+        ("forward spread", "random part of the forward error: half of odometry.error[0] − odometry.error_low[0]", 0.5 * (error.x - low.x)),
+        ("turning spread", "random part of the turning error: half of odometry.error[2] − odometry.error_low[2]", 0.5 * (error.a - low.a)),
+    )  # fmt: skip
+    factors, found = (1.0 / fit["scale"], fit["separation"] / fit["scale"]), []
+    for k, (name, about, before) in enumerate(rows):
+        if k not in told:
+            found.append(untold(name, "", about, before))
+            continue
+        variance, spread = told[k]
+        found.append(_random(name, "", about, math.sqrt(3.0 * variance) * factors[k], spread, before))
+    return found
+
+
+def _by_distance(fit: Fit, told: Mapping[int, tuple[float, float]], spec: RobotSpec) -> list[Value]:
+    """The random part by distance and angle: variances of odometry's own metres and radians, not of the corrected ones."""
+    scale, separation = fit["scale"], fit["separation"]
+    rows = (
+        ("rad²/rad", "variance of the heading for each rad", separation / scale),
+        ("rad²/m", "variance of the heading for each m", separation * separation / scale),
+        ("m²/m", "variance of the distance for each m", 1.0 / scale),
+        ("m²/rad", "variance of the distance for each rad", 1.0 / (scale * separation)),
+    )
+    found = []
+    for k, (name, (unit, about, factor)) in enumerate(zip(ALPHAS, rows, strict=True)):
+        before, about = spec.odometry_drift.as_tuple()[k], f"{about}: odometry.drift[{k}]"
+        if k not in told:
+            found.append(untold(name, unit, about, before))
+            continue
+        variance, spread = told[k]
+        found.append(_random(name, unit, about, variance * factor, 2.0 * spread, before))
+    return found
+
+
+def _random(name: str, unit: str, about: str, value: float, spread: float, before: float) -> Value:
+    """A random part; `spread`: standard deviation of its logarithm."""
+    factor = math.exp(1.96 * spread)
+    return Value(name, unit, about, value, value / factor, value * factor, before)
+
+
+__all__ = ["ALPHAS", "SPARSE_S", "OdometryFit", "fit_odometry"]

@@ -2,8 +2,8 @@
 
 Scans are compared with what the map lets expect at the true poses. The pose of each scan is fitted again (three numbers for each, which
 take up errors of the true poses, of the mount and of the map's frame), and what these could explain is projected out of the residuals.
-The parameters are those of botyard's lasers: a uniform error of each range (``range_noise``) and of each bearing (``angle_noise``), and of
-the device ``normal_errors`` a bias and a normal error in proportion to the range.
+The parameters are those of botyard's lasers: a uniform error of each range (``range_noise``) and of each bearing (``angle_noise``), and a
+Gaussian one in proportion to the range (``range_share``); the device ``normal_errors`` has the bias.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def _noise_values(coefficients: F8, covariance: F8, scans: int, laser: LaserSpec
             "angle_noise", "rad", "half-width of the uniform error of each bearing: lasers[0].angle_noise (there in °)", uniform,
             laser.angle_noise,
         ),
-        ("range_share", "", "increase of the standard deviation for each m of range: normal_errors.range_share", 1.0, 0.0),
+        ("range_share", "", "part of the standard deviation that grows with the range: lasers[0].range_share", 1.0, laser.range_share),
     )  # fmt: skip
     found = []
     for k, (name, unit, about, factor, before) in enumerate(rows):

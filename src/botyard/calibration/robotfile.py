@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from botyard.calibration.fitting import Value
 from botyard.calibration.motion import MotionFit
-from botyard.calibration.odometry import OdometryFit
+from botyard.calibration.odometry import ALPHAS, OdometryFit
 from botyard.calibration.ranges import RangeFit
 from botyard.calibration.reflectors import ReflectorFit
 from botyard.errors import ModelError
 from botyard.model.devices import make_spec
 from botyard.model.library import load_robot, parse_robot
-from botyard.model.robot import Axes, RobotSpec
+from botyard.model.robot import NO_DRIFT, Axes, OdometryDrift, RobotSpec
 from botyard.model.robotfile import to_table
 from botyard.safefile import MARK
 
@@ -47,12 +47,14 @@ def calibrated(
             first,
             range_noise=_told(ranges.value("range_noise"), first.range_noise),
             angle_noise=_told(ranges.value("angle_noise"), first.angle_noise),
+            range_share=_significant(ranges.value("range_share")),
+            range_deviation=0.0,
         )
         spec = replace(spec, lasers=(first, *spec.lasers[1:]))
-        bias, share = (_significant(ranges.value(name)) for name in ("range_bias", "range_share"))
+        bias = _significant(ranges.value("range_bias"))
         others = tuple(d for d in spec.devices if d.type != "normal_errors")
-        if bias or share:
-            others = (*others, make_spec("normal_errors", range_bias=bias, range_share=share))
+        if bias:
+            others = (*others, make_spec("normal_errors", range_bias=bias))
         spec = replace(spec, devices=others)
     if reflectors is not None and spec.lasers:
         spec = replace(spec, lasers=(replace(spec.lasers[0], reflector=reflectors.rule), *spec.lasers[1:]))
@@ -71,14 +73,26 @@ def _significant(value: Value, usual: float = 0.0) -> float:
 def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
     high = spec.odometry_error
     low = spec.odometry_error_low or Axes(-high.x, -high.y, -high.a)
-    found = {}
-    for axis, name in (("x", "forward"), ("a", "turning")):
+    found = dict[str, tuple[float, float]]()
+    names = {value.name for value in odometry.values}
+    drift = spec.odometry_drift
+    if by_distance := names.issuperset(ALPHAS):
+        drift = OdometryDrift(
+            *(_told(odometry.value(name), old) for name, old in zip(ALPHAS, drift.as_tuple(), strict=True))
+        )
+    for axis, name, alphas in (("x", "forward", ALPHAS[2:]), ("a", "turning", ALPHAS[:2])):
         most, least = getattr(high, axis), getattr(low, axis)
         middle = _told(odometry.value(f"{name} error"), 0.5 * (most + least))
-        spread = _told(odometry.value(f"{name} spread"), 0.5 * (most - least))
+        if not by_distance:
+            spread = _told(odometry.value(f"{name} spread"), 0.5 * (most - least))
+        elif any(odometry.value(alpha).is_told for alpha in alphas):  # all that is random is in these
+            spread = 0.0
+        else:
+            spread = 0.5 * (most - least)
         found[axis] = middle - spread, middle + spread
     return replace(
         spec,
+        odometry_drift=drift if by_distance else NO_DRIFT,
         odometry_error=Axes(found["x"][1], high.y, found["a"][1]),
         odometry_error_low=Axes(found["x"][0], low.y, found["a"][0]),
         perfect_odometry=False,

@@ -61,6 +61,11 @@ def with_log_options(function: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--report", type=FILE, metavar="FILE", help="Write a page of HTML with values, intervals, residuals.")
 @click.option("--json", "as_json", is_flag=True, help="Print the values as JSON.")
+@click.option(
+    "--odometry-law", type=click.Choice(["distance", "step"]), default="distance", show_default=True,
+    help='Random errors of odometry: "distance": variances for each metre and radian, for any step; "step": the original\'s law, '
+         "drawn in each step, for the step of --step.",
+)  # fmt: skip
 @max_read_option
 @FORCE
 def command(
@@ -92,6 +97,7 @@ def command(
             scene=scene,
             start=begin,
             step=step,
+            odometry_law=others["odometry_law"],
         )
     if output is not None:
         from botyard.calibration.robotfile import robot_text
